@@ -1,0 +1,11 @@
+# CUDA parts are built when both the toolkit and a CUDA LibTorch are there. No GPU is needed to build.
+set(CLEAVE_CUDA OFF)
+find_package(CUDAToolkit QUIET)
+if(NOT CUDAToolkit_FOUND)
+  set(CLEAVE_CUDA_REASON "off (no CUDA toolkit)")
+elseif(NOT LibTorch_cuda_LIBRARY)
+  set(CLEAVE_CUDA_REASON "off (LibTorch is CPU-only)")
+else()
+  set(CLEAVE_CUDA ON)
+  set(CLEAVE_CUDA_REASON "on (toolkit ${CUDAToolkit_VERSION})")
+endif()

@@ -1,0 +1,124 @@
+#include "command_line.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <limits>
+
+#include "cleave/error.h"
+#include "option_table.h"
+
+namespace cleave {
+namespace {
+
+constexpr const char* kVerbs[] = {"train", "check", "prepare"};
+constexpr const char* kLaterVerbs[] = {"describe", "plugins", "bench", "plan",
+                                       "compare",  "verify",  "export"};
+
+void add_config_options(CLI::App& app, CommandLine& line) {
+  app.add_option("--config", line.config, "the run's TOML file")->required()->type_name("FILE");
+  // one value a mention, or it would swallow what follows
+  app.add_option("--set", line.overrides, "replaces a key's value; may be given again")
+      ->allow_extra_args(false)
+      ->type_name("TABLE.KEY=VALUE");
+}
+
+void add_train(CLI::App& app, CommandLine& line) {
+  app.description("Trains the model that the file describes.");
+  add_config_options(app, line);
+  app.add_flag("--print-config", line.print_config, "print every value and its origin, then leave");
+}
+
+void add_check(CLI::App& app, CommandLine& line) {
+  app.description("Solves the plan and prints it; needs no devices and no other ranks.");
+  add_config_options(app, line);
+  app.add_option("--world-size", line.world_size, "ranks to plan for")
+      ->check(CLI::Range(1, std::numeric_limits<int32_t>::max()))
+      ->type_name("N");
+}
+
+void add_prepare(CLI::App& app, CommandLine& line) {
+  app.description("Turns text files into the tokens that data.path names.");
+  app.add_option("INPUT", line.prepare.inputs, "text files")->required()->type_name("FILE");
+  app.add_option("--output", line.prepare.output, "prefix of the .bin and .idx files")
+      ->required()
+      ->type_name("PREFIX");
+  app.add_option("--document-separator", line.prepare.document_separator,
+                 "a line equal to this ends a document; without it each file is one")
+      ->type_name("LINE");
+}
+
+/// The nearest option of `app` to one that it doesn't have.
+std::string option_advice(const CLI::App& app, const std::string& unknown) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options())
+    if (!option->get_positional()) names.push_back(option->get_name());
+  const std::string nearest = nearest_name(unknown.substr(0, unknown.find('=')), names);
+  return nearest.empty() ? "see " + app.get_name() + " --help" : "did you mean " + nearest + "?";
+}
+
+/// CLI11's texts may span lines; ours don't.
+std::string one_line(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
+
+void parse(CLI::App& app, std::vector<std::string> arguments, CommandLine& line) {
+  app.set_version_flag("--version", "", "print the versions of all libraries, then leave");
+  std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
+  try {
+    app.parse(arguments);
+  } catch (const CLI::CallForHelp&) {
+    line.verb = Verb::help;
+    line.text = app.help();
+  } catch (const CLI::CallForVersion&) {
+    line.verb = Verb::version;
+  } catch (const CLI::ParseError& error) {
+    // a misspelt option is also a missing one: name what was typed
+    if (const auto unknown = app.remaining(); !unknown.empty())
+      throw ConfigError(message(app.get_name(), ": ", unknown.front(), " is not expected here; ",
+                                option_advice(app, unknown.front())));
+    throw ConfigError(
+        message(app.get_name(), ": ", one_line(error.what()), "; see ", app.get_name(), " --help"));
+  }
+}
+
+[[noreturn]] void refuse_verb(const std::string& verb) {
+  for (const char* later : kLaterVerbs)
+    if (verb == later) throw ConfigError("host " + verb + ": not available yet; see host --help");
+  const std::string nearest = nearest_name(verb, {std::begin(kVerbs), std::end(kVerbs)});
+  throw ConfigError(
+      "host: " + verb + " is not a verb; " +
+      (nearest.empty() ? "use train, check or prepare" : "did you mean " + nearest + "?"));
+}
+
+}  // namespace
+
+CommandLine parse_command_line(int argc, const char* const* argv) {
+  std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+  CommandLine line;
+  std::string verb = "train";
+  const bool has_verb = !arguments.empty() && !arguments[0].starts_with("-");
+  if (has_verb) {
+    verb = arguments[0];
+    arguments.erase(arguments.begin());
+  }
+  CLI::App app;
+  app.name(has_verb ? "host " + verb : "host");
+  if (verb == "train") {
+    add_train(app, line);
+  } else if (verb == "check") {
+    line.verb = Verb::check;
+    add_check(app, line);
+  } else if (verb == "prepare") {
+    line.verb = Verb::prepare;
+    add_prepare(app, line);
+  } else {
+    refuse_verb(verb);
+  }
+  if (!has_verb)
+    app.footer("Verbs: host train (the default), host check, host prepare; --help on each.");
+  parse(app, std::move(arguments), line);
+  return line;
+}
+
+}  // namespace cleave

@@ -1,0 +1,35 @@
+// What the user typed. Nothing is printed and nothing exits here.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/prepare.h"
+
+namespace cleave {
+
+enum class Verb {
+  train,
+  check,
+  prepare,
+  version,  ///< --version with any verb
+  help      ///< --help: CommandLine::text is what to print
+};
+
+struct CommandLine {
+  Verb verb = Verb::train;
+  std::filesystem::path config;        ///< train, check
+  std::vector<std::string> overrides;  ///< train, check: "table.key=value", in order
+  bool print_config = false;           ///< train: print the effective config instead of training
+  std::optional<int> world_size;       ///< check
+  PrepareRequest prepare;
+  std::string text;
+};
+
+/// `argv` as main gets it. A verb may come first, train is the default.
+/// Throws ConfigError: unknown verb or option (with the nearest name), missing or malformed value.
+CommandLine parse_command_line(int argc, const char* const* argv);
+
+}  // namespace cleave

@@ -1,0 +1,103 @@
+// --print-config: every value and where it comes from, as a file that loads again to the same run.
+#include <algorithm>
+
+#include "keys.h"
+#include "run_config.h"
+
+namespace cleave {
+namespace {
+
+constexpr size_t kCommentColumn = 44;
+
+class Printer {
+ public:
+  void table(const std::string& name) { text_ += (text_.empty() ? "[" : "\n[") + name + "]\n"; }
+
+  void line(std::string assignment, const std::string& origin) {
+    assignment.resize(std::max(assignment.size() + 1, kCommentColumn), ' ');
+    // an override's text would only repeat the line
+    text_ += assignment + "# " + (origin.starts_with("--set") ? "--set" : origin) + '\n';
+  }
+
+  void comment(const std::string& text) { text_ += "# " + text + '\n'; }
+
+  void plugin_options(const PluginTable& plugin) {
+    for (const auto& option : plugin.options)
+      line((is_plugin_name(option.key) ? option.key : quote_toml(option.key)) + " = " + option.toml,
+           option.origin.text);
+  }
+
+  std::string text() && { return std::move(text_); }
+
+ private:
+  std::string text_;
+};
+
+Scalar read_field(const Key& key, RunConfig& config) {
+  return std::visit(
+      [&](auto access) -> Scalar {
+        if constexpr (std::is_same_v<decltype(access), std::monostate>) {
+          return {};
+        } else {
+          const auto& field = access(config);
+          using T = std::remove_cvref_t<decltype(field)>;
+          if constexpr (std::is_same_v<T, std::optional<int64_t>>)
+            return field ? Scalar(*field) : Scalar();
+          else if constexpr (std::is_same_v<T, std::filesystem::path>)
+            return field.string();
+          else if constexpr (std::is_same_v<T, uint64_t>)
+            return static_cast<int64_t>(field);
+          else
+            return field;
+        }
+      },
+      key.field);
+}
+
+std::string origin_of(const std::string& name, const RunConfig& config) {
+  const auto origin = config.origins.find(name);
+  return origin == config.origins.end() ? "default" : origin->second.text;
+}
+
+void print_mesh(const RunConfig& config, Printer& out) {
+  for (const auto& [axis, size] : config.mesh)
+    out.line(axis + " = " + std::to_string(size), origin_of("mesh." + axis, config));
+  if (!config.mesh.count("data")) out.comment("data: inferred from the number of ranks");
+}
+
+void print_strategies(const RunConfig& config, Printer& out) {
+  for (const auto& strategy : config.strategies) {
+    out.table("strategy." + strategy.name);
+    out.plugin_options(strategy);
+  }
+}
+
+}  // namespace
+
+std::string print_run_config(const RunConfig& config) {
+  RunConfig copy = config;  // the key table hands out mutable references
+  Printer out;
+  for (const auto table : table_names()) {
+    if (table == "strategy") {
+      print_strategies(config, out);
+      continue;
+    }
+    out.table(std::string(table));
+    if (table == "mesh") print_mesh(config, out);
+    for (const Key& key : keys()) {
+      if (key.table() != table || table == "mesh") continue;
+      const std::string value = to_toml(read_field(key, copy));
+      if (value.empty())
+        out.comment(std::string(key.leaf()) + ": not set");
+      else
+        out.line(std::string(key.leaf()) + " = " + value, origin_of(std::string(key.name), config));
+    }
+    if (table == "communication" && !config.communication.backend.options.empty()) {
+      out.table("communication." + config.communication.backend.name);
+      out.plugin_options(config.communication.backend);
+    }
+  }
+  return std::move(out).text();
+}
+
+}  // namespace cleave

@@ -1,0 +1,13 @@
+// What one key says about another, as far as it needs no ranks.
+#pragma once
+
+#include "run_config.h"
+
+namespace cleave {
+
+/// Sets the keys that follow from others when the file leaves them out.
+void derive_defaults(RunConfig& config);
+/// Throws ConfigError with both values when two keys contradict each other.
+void check_relations(const RunConfig& config);
+
+}  // namespace cleave

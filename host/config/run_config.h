@@ -1,0 +1,113 @@
+// The run as the TOML file describes it, after validation: every field is set, in range and typed.
+// Defaults, ranges, units and help texts stand in one table (keys.cpp), which also drives
+// --print-config, error messages and the reference page.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace cleave {
+
+/// Where a key stands, for messages and --print-config: "run.toml:14:1" (the key, not its value;
+/// the bracket of a table), "--set mesh.tensor=2".
+struct Origin {
+  std::string text;
+};
+
+/// Hugging Face's config.json keys, spelt inline under [model].
+struct ModelConfig {
+  std::string architecture;  ///< qwen2 | llama
+  int64_t vocab_size;
+  int64_t hidden_size;
+  int64_t intermediate_size;
+  int64_t num_hidden_layers;
+  int64_t num_attention_heads;
+  int64_t num_key_value_heads;
+  int64_t head_dim;  ///< default hidden_size / num_attention_heads
+  double rope_theta;
+  double rms_norm_eps;
+  double initializer_range;
+  bool attention_bias;  ///< q, k, v biases; default true for qwen2, false for llama
+  bool tie_word_embeddings;
+};
+
+struct DataConfig {
+  std::filesystem::path path;  ///< prefix of .bin/.idx, or a .txt read as bytes
+  int64_t sequence_length;
+  bool shuffle;
+  uint64_t seed;
+  std::optional<int64_t> ignore_token;
+};
+
+struct TrainConfig {
+  int64_t steps;
+  int64_t global_batch_size;  ///< sequences per step, over all data ranks
+  int64_t micro_batch_size;
+  uint64_t seed;
+  std::string dtype;  ///< float32 | bfloat16
+};
+
+struct OptimizerConfig {
+  double lr, min_lr;
+  std::string schedule;  ///< cosine | linear | constant
+  int64_t warmup_steps, decay_steps;
+  double beta1, beta2, epsilon, weight_decay;
+  double clip_norm;  ///< 0: off
+};
+
+/// A value of a plugin's own table, not yet checked against the plugin's option table.
+struct RawOption {
+  std::string key;
+  std::string toml;  ///< the value as TOML, e.g. `25`, `"ob1"`, `true`
+  Origin origin;
+};
+
+/// A plugin that the file asks for: [strategy.<name>] or [communication] backend.
+struct PluginTable {
+  std::string name;
+  Origin origin;  ///< of the table or the backend key; begins a message about the plugin
+  std::vector<RawOption> options;
+};
+
+struct CommunicationConfig {
+  PluginTable backend;  ///< name and the options in [communication.<name>]
+  int64_t timeout_s;    ///< per operation
+};
+
+struct MetricsConfig {
+  std::filesystem::path directory;
+  int64_t every_steps;  ///< console line; metrics.jsonl has every step
+  bool tensorboard;
+  bool trace;
+};
+
+struct RunConfig {
+  std::filesystem::path file;
+  ModelConfig model;
+  DataConfig data;
+  TrainConfig train;
+  OptimizerConfig optimizer;
+  std::map<std::string, int> mesh;  ///< the axes that are written; "data" may be absent
+  CommunicationConfig communication;
+  std::vector<PluginTable> strategies;
+  MetricsConfig metrics;
+  /// Origin of each key by its dotted name ("mesh.tensor"), for later messages.
+  std::map<std::string, Origin> origins;
+
+  /// "run.toml:14:1: mesh.tensor" or "mesh.tensor (default)": begins a message about a key.
+  std::string where(const std::string& dotted_key) const;
+};
+
+/// Reads `file`, applies `overrides` ("table.key=value" from --set, in order), validates all.
+/// Throws ConfigError with file:line:column.
+RunConfig load_run_config(const std::filesystem::path& file,
+                          const std::vector<std::string>& overrides);
+
+/// The effective config as TOML with each value's origin as a comment; loads again to the same run.
+std::string print_run_config(const RunConfig& config);
+
+}  // namespace cleave

@@ -1,0 +1,65 @@
+#include "core/communicators.h"
+
+#include "cleave/error.h"
+#include "process/plugin_loader.h"
+
+namespace cleave {
+
+namespace {
+
+constexpr size_t kErrorCapacity = 4096;
+
+}  // namespace
+
+Communicators::Communicators(const RunConfig& config, const Mesh& mesh,
+                             const cleave_bootstrap& bootstrap) {
+  const PluginTable& table = config.communication.backend;
+  const LoadedPlugin plugin = load_plugin(CLEAVE_COMMUNICATION, table.name, table.origin);
+  const cleave_plugin& descriptor = *plugin.descriptor;
+  options_ = std::make_unique<OptionValues>("communication." + table.name, descriptor.options,
+                                            descriptor.num_options, table);
+  cleave_communicator* communicator = nullptr;
+  std::string error(kErrorCapacity, '\0');
+  const int32_t status = descriptor.create_communicator(&bootstrap, options_->view(), &communicator,
+                                                        error.data(), error.size());
+  if (status != CLEAVE_OK)
+    throw ConfigError(message(table.origin.text, ": communication ", table.name, ": ",
+                              error.c_str()));
+  const int64_t timeout_ms = config.communication.timeout_s * 1000;
+  world_ = std::make_unique<Comm>(communicator, "world", &stats_, timeout_ms);
+  if (world_->rank() != bootstrap.rank || world_->size() != bootstrap.world_size)
+    throw ConfigError(message(table.origin.text, ": communication ", table.name, " sees rank ",
+                              world_->rank(), " of ", world_->size(), ", the launcher says ",
+                              bootstrap.rank, " of ", bootstrap.world_size,
+                              "; start all ranks with one launcher"));
+  for (const MeshAxis& axis : mesh.axes()) {
+    const int color = mesh.group(bootstrap.rank, axis.name).front();
+    axes_[axis.name] =
+        world_->split(color, mesh.coordinate(bootstrap.rank, axis.name), axis.name);
+  }
+}
+
+Communicators::~Communicators() = default;
+
+Comm& Communicators::axis(std::string_view name) {
+  const auto found = axes_.find(name);
+  CLEAVE_CHECK(found != axes_.end(), "the mesh has no axis ", name);
+  return *found->second;
+}
+
+void Communicators::set_trace(const CommTrace& trace) {
+  world_->set_trace(trace);
+  for (auto& [name, comm] : axes_) comm->set_trace(trace);
+}
+
+void Communicators::abort() noexcept {
+  for (auto& [name, comm] : axes_) comm->abort();
+  world_->abort();
+}
+
+void Communicators::finalize() {
+  for (auto& [name, comm] : axes_) comm->finalize();
+  world_->finalize();
+}
+
+}  // namespace cleave

@@ -1,0 +1,37 @@
+// The rank's communicators: one over all ranks and one along each mesh axis.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "cleave/comm.h"
+#include "cleave/mesh.h"
+#include "config/option_table.h"
+#include "config/run_config.h"
+
+namespace cleave {
+
+class Communicators {
+ public:
+  /// Collective over all ranks of the run: loads the backend plugin and creates its communicators.
+  Communicators(const RunConfig& config, const Mesh& mesh, const cleave_bootstrap& bootstrap);
+  ~Communicators();
+
+  Comm& world() { return *world_; }
+  Comm& axis(std::string_view name);
+  CommStats& stats() { return stats_; }
+  void set_trace(const CommTrace& trace);
+
+  void abort() noexcept;
+  /// Collective, after a run that ended well (or with an error that all ranks agreed on).
+  void finalize();
+
+ private:
+  CommStats stats_;
+  std::unique_ptr<OptionValues> options_;
+  std::unique_ptr<Comm> world_;
+  std::map<std::string, std::unique_ptr<Comm>, std::less<>> axes_;
+};
+
+}  // namespace cleave

@@ -1,0 +1,47 @@
+#include "core/gradient_norm.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "kernels/kernels.h"
+
+namespace cleave {
+
+namespace {
+
+// Blocks are fixed, so the sum does not depend on the number of threads.
+constexpr int64_t kBlock = 1 << 16;
+
+double blocked_square_sum(const float* x, int64_t n) {
+  std::vector<double> sums((n + kBlock - 1) / kBlock);
+  at::parallel_for(0, sums.size(), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t block = begin; block < end; ++block)
+      sums[block] =
+          kernels().square_sum(x + block * kBlock, std::min(kBlock, n - block * kBlock));
+  });
+  return std::accumulate(sums.begin(), sums.end(), 0.0);
+}
+
+double square_sum(const at::Tensor& gradient) {
+  if (gradient.is_cpu() && gradient.is_contiguous())
+    return blocked_square_sum(gradient.const_data_ptr<float>(), gradient.numel());
+  return at::linalg_vector_norm(gradient.to(at::kDouble), 2).square().item<double>();
+}
+
+}  // namespace
+
+double gradient_square_sum(const std::vector<Parameter*>& parameters) {
+  double total = 0;
+  for (const Parameter* parameter : parameters) total += square_sum(parameter->gradient);
+  return total;
+}
+
+double clip_coefficient(double norm, double clip_norm) {
+  return clip_norm == 0 ? 1.0 : std::min(1.0, clip_norm / (norm + 1e-6));
+}
+
+}  // namespace cleave

@@ -1,0 +1,70 @@
+// Bytes of tensors per category on this rank, from c10's memory reporting hook (no CUDA headers).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+
+namespace cleave {
+
+enum class MemoryCategory {
+  parameters,
+  master,
+  gradients,
+  optimizer,
+  activations,
+  communication,
+  other,
+  count
+};
+
+const char* to_string(MemoryCategory category);
+
+/// Installed on the thread that constructs it (and, through torch's debug info, on the autograd
+/// work that it starts) from before the rank's first tensor until destruction, which is on the same
+/// thread. One per rank; several may live in one process, on different threads. Allocations are
+/// booked to the category of the innermost MemoryScope, frees to the category that the block was
+/// booked to.
+///
+/// What it can't see: memory that doesn't come from c10's allocators (at::from_blob over a
+/// backend's buffer), allocations of threads that don't carry the debug info, and anything while
+/// torch's own profiler records memory (it takes the same hook). A block of this rank that such a
+/// thread frees stays booked, so the total is too high by its size, until the allocator gives its
+/// address out again: then the lost block is taken off first. Tensors that cross threads are
+/// therefore best released on the rank's main thread.
+class MemoryAccount {
+ public:
+  MemoryAccount();
+  ~MemoryAccount();
+  MemoryAccount(const MemoryAccount&) = delete;
+  MemoryAccount& operator=(const MemoryAccount&) = delete;
+
+  int64_t current_bytes(MemoryCategory category) const;
+  int64_t current_bytes() const;
+  /// Highest total so far, and the categories' shares at that moment.
+  int64_t peak_bytes() const;
+  std::array<int64_t, static_cast<size_t>(MemoryCategory::count)> peak_shares() const;
+
+  class Book;
+
+ private:
+  std::shared_ptr<Book> book_;
+  struct Guard;
+  std::unique_ptr<Guard> guard_;
+};
+
+/// Allocations of this thread's rank count as `category` while this lives (those on autograd's
+/// device threads too); scopes nest. Nothing happens on a thread without an account.
+class MemoryScope {
+ public:
+  explicit MemoryScope(MemoryCategory category);
+  ~MemoryScope();
+  MemoryScope(const MemoryScope&) = delete;
+  MemoryScope& operator=(const MemoryScope&) = delete;
+
+ private:
+  std::shared_ptr<MemoryAccount::Book> book_;
+  MemoryCategory previous_;
+};
+
+}  // namespace cleave

@@ -1,0 +1,79 @@
+#include "core/optimizer.h"
+
+#include <ATen/ATen.h>
+
+#include "core/memory_account.h"
+
+namespace cleave {
+
+namespace {
+
+// The fused kernel takes one decay for all its tensors, hence two groups.
+struct Group {
+  double weight_decay;
+  std::vector<Parameter*> parameters;
+  std::vector<at::Tensor> masters;    // float32; the value itself where that is float32
+  std::vector<at::Tensor> gradients;  // float32
+  std::vector<at::Tensor> exp_avgs;
+  std::vector<at::Tensor> exp_avg_sqs;
+  std::vector<at::Tensor> steps;  // the same tensor for every parameter
+};
+
+class AdamW final : public Optimizer {
+ public:
+  AdamW(const std::vector<Parameter*>& parameters, const OptimizerConfig& config)
+      : config_(config), groups_{{config.weight_decay, {}, {}, {}, {}, {}, {}},
+                                 {0.0, {}, {}, {}, {}, {}, {}}} {
+    if (parameters.empty()) return;
+    const auto f32 = at::TensorOptions().dtype(at::kFloat).device(parameters[0]->value.device());
+    updates_ = at::zeros({}, f32);
+    gradient_divisor_ = at::ones({}, f32);
+    for (Parameter* parameter : parameters)
+      add(groups_[parameter->has_weight_decay() ? 0 : 1], *parameter);
+  }
+
+  void step(double lr, double gradient_coefficient) override {
+    updates_.add_(1);
+    gradient_divisor_.fill_(1.0 / gradient_coefficient);
+    const auto divisor =
+        gradient_coefficient == 1.0 ? std::nullopt : std::optional<at::Tensor>(gradient_divisor_);
+    for (Group& group : groups_) {
+      if (group.parameters.empty()) continue;
+      at::_fused_adamw_(group.masters, group.gradients, group.exp_avgs, group.exp_avg_sqs,
+                        /*max_exp_avg_sqs=*/{}, group.steps, lr, config_.beta1, config_.beta2,
+                        group.weight_decay, config_.epsilon, /*amsgrad=*/false,
+                        /*maximize=*/false, /*grad_scale=*/divisor);
+      for (size_t i = 0; i < group.parameters.size(); ++i)
+        if (!group.masters[i].is_same(group.parameters[i]->value))
+          group.parameters[i]->value.copy_(group.masters[i]);
+    }
+  }
+
+ private:
+  void add(Group& group, Parameter& parameter) {
+    group.parameters.push_back(&parameter);
+    group.gradients.push_back(parameter.gradient);
+    {
+      MemoryScope scope(MemoryCategory::master);
+      group.masters.push_back(parameter.value.to(at::kFloat));  // no copy where it is float32
+    }
+    MemoryScope scope(MemoryCategory::optimizer);
+    group.exp_avgs.push_back(at::zeros_like(group.masters.back()));
+    group.exp_avg_sqs.push_back(at::zeros_like(group.masters.back()));
+    group.steps.push_back(updates_);
+  }
+
+  OptimizerConfig config_;
+  at::Tensor updates_;           // float32 scalar: updates done
+  at::Tensor gradient_divisor_;  // float32 scalar: the fused kernel divides by it
+  Group groups_[2];
+};
+
+}  // namespace
+
+std::unique_ptr<Optimizer> make_adamw(const std::vector<Parameter*>& parameters,
+                                      const OptimizerConfig& config) {
+  return std::make_unique<AdamW>(parameters, config);
+}
+
+}  // namespace cleave

@@ -1,0 +1,27 @@
+// The update of the weights.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <vector>
+
+#include "config/run_config.h"
+#include "cleave/parameter.h"
+
+namespace cleave {
+
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+  /// Updates every parameter from gradient x `gradient_coefficient` (the clip coefficient).
+  virtual void step(double lr, double gradient_coefficient) = 0;
+};
+
+/// AdamW (Loshchilov and Hutter 2019) by ATen's fused kernel; decay on matrices only. State: two
+/// float32 moments, and a float32 master copy where the value is of lower precision. Parameters need
+/// `value` and `gradient`.
+std::unique_ptr<Optimizer> make_adamw(const std::vector<Parameter*>& parameters,
+                                      const OptimizerConfig& config);
+
+}  // namespace cleave

@@ -1,0 +1,40 @@
+// The model's parameters: one entry per logical tensor, and which units use it.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "cleave/parameter.h"
+
+namespace cleave {
+
+/// Initial content of a parameter.
+enum class Init { normal, zeros, ones };
+
+class ParameterTable {
+ public:
+  explicit ParameterTable(at::ScalarType dtype) : dtype_(dtype) {}
+
+  /// Registers the use of `name` by `unit`; a name that is there already is a tie and returns the same
+  /// entry (the shape must match). Nothing is allocated.
+  Parameter& use(UnitInfo& unit, const std::string& name, std::vector<int64_t> shape, Init init);
+
+  /// Table order; stable addresses.
+  std::vector<Parameter*> all();
+  int64_t num_elements() const;  ///< each logical parameter once
+
+  /// Allocates `value` of every entry on `device` and fills it: normal(0, standard_deviation), a
+  /// function of (seed, name, global element index) alone.
+  void materialize(at::Device device, uint64_t seed, double standard_deviation);
+  /// Drops all tensors.
+  void clear();
+
+ private:
+  at::ScalarType dtype_;
+  std::deque<Parameter> entries_;
+  std::vector<Init> inits_;
+};
+
+}  // namespace cleave

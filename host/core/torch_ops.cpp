@@ -1,0 +1,180 @@
+// Each call that uses a parameter is an autograd function whose backward returns the activation's
+// gradient and adds the weight's to Parameter::gradient (weight_gradient.h). n = B T rows.
+#include "core/torch_ops.h"
+
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include "core/cross_entropy.h"
+#include "core/fused_math.h"
+#include "core/weight_gradient.h"
+
+namespace cleave {
+
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::Function;
+using torch::autograd::variable_list;
+
+// Autograd contexts hold IValues only; parameters outlive every tape.
+int64_t pack(const void* pointer) { return reinterpret_cast<int64_t>(pointer); }
+Parameter& parameter(AutogradContext* context, const char* key) {
+  return *reinterpret_cast<Parameter*>(context->saved_data[key].toInt());
+}
+
+at::Tensor rows(const at::Tensor& x) { return x.reshape({-1, x.size(-1)}); }
+
+struct EmbeddingFunction : Function<EmbeddingFunction> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor&, const at::Tensor& tokens,
+                            Parameter* weight) {
+    context->saved_data["weight"] = pack(weight);
+    context->save_for_backward({tokens});
+    return at::embedding(weight->value, tokens);
+  }
+  static variable_list backward(AutogradContext* context, variable_list dy) {
+    const at::Tensor tokens = context->get_saved_variables()[0];
+    add_rows(parameter(context, "weight"), tokens.flatten(), rows(dy[0]));
+    return {at::zeros({0}, dy[0].options()), at::Tensor(), at::Tensor()};
+  }
+};
+
+struct RmsNormFunction : Function<RmsNormFunction> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, Parameter* weight,
+                            double eps) {
+    const auto [y, scale] = rms_norm_forward(rows(x), weight->value, eps);
+    context->saved_data["weight"] = pack(weight);
+    context->save_for_backward({x, scale});
+    return y.view(x.sizes());
+  }
+  static variable_list backward(AutogradContext* context, variable_list dy) {
+    const auto saved = context->get_saved_variables();
+    Parameter& weight = parameter(context, "weight");
+    const auto [dx, dweight] =
+        rms_norm_backward(rows(dy[0]), rows(saved[0]), weight.value, saved[1]);
+    add(weight, dweight);
+    return {dx.view(saved[0].sizes()), at::Tensor(), at::Tensor()};
+  }
+};
+
+struct LinearFunction : Function<LinearFunction> {
+  static variable_list forward(AutogradContext* context, const at::Tensor& x,
+                               const std::vector<Projection>* projections) {
+    context->saved_data["projections"] = pack(projections);
+    context->save_for_backward({x});
+    const at::Tensor x2 = rows(x);
+    auto shape = x.sizes().vec();
+    variable_list outputs;
+    for (const Projection& projection : *projections) {
+      const at::Tensor w = projection.weight->value;
+      const at::Tensor y =
+          projection.bias ? at::addmm(projection.bias->value, x2, w.t()) : at::mm(x2, w.t());
+      shape.back() = w.size(0);
+      outputs.push_back(y.view(shape));
+    }
+    return outputs;
+  }
+  static variable_list backward(AutogradContext* context, variable_list dy) {
+    const auto& projections = *reinterpret_cast<const std::vector<Projection>*>(
+        context->saved_data["projections"].toInt());
+    const at::Tensor x = context->get_saved_variables()[0];
+    const at::Tensor x2 = rows(x);
+    at::Tensor dx;  // (n, in)
+    for (size_t i = 0; i < projections.size(); ++i) {
+      if (!dy[i].defined()) continue;
+      const at::Tensor dy2 = rows(dy[i]);
+      if (dx.defined())
+        dx.addmm_(dy2, projections[i].weight->value);
+      else
+        dx = at::mm(dy2, projections[i].weight->value);
+      add_product(*projections[i].weight, dy2, x2);
+      if (projections[i].bias) add(*projections[i].bias, dy2.sum(0, false, at::kFloat));
+    }
+    return {dx.defined() ? dx.view(x.sizes()) : at::Tensor(), at::Tensor()};
+  }
+};
+
+struct RotaryFunction : Function<RotaryFunction> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& cos,
+                            const at::Tensor& sin) {
+    context->save_for_backward({cos, sin});
+    return rotate(x, {cos, sin}, false);
+  }
+  static variable_list backward(AutogradContext* context, variable_list dy) {
+    const auto saved = context->get_saved_variables();
+    return {rotate(dy[0], {saved[0], saved[1]}, true), at::Tensor(), at::Tensor()};
+  }
+};
+
+struct SwigluFunction : Function<SwigluFunction> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& gate, const at::Tensor& up) {
+    context->save_for_backward({gate, up});
+    return swiglu_forward(gate, up);
+  }
+  static variable_list backward(AutogradContext* context, variable_list dy) {
+    const auto saved = context->get_saved_variables();
+    const auto [dgate, dup] = swiglu_backward(dy[0], saved[0], saved[1]);
+    return {dgate, dup};
+  }
+};
+
+struct CrossEntropyFunction : Function<CrossEntropyFunction> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& hidden, Parameter* weight,
+                            const at::Tensor& targets, const LossSink& sink) {
+    context->saved_data["weight"] = pack(weight);
+    context->saved_data["ignore_token"] = sink.ignore_token;
+    context->saved_data["sum"] = sink.sum;  // changes between micro-batches: not a saved variable
+    context->saved_data["gradient_scale"] = sink.gradient_scale;
+    context->save_for_backward({hidden, targets});
+    return at::zeros({}, hidden.options());
+  }
+  static variable_list backward(AutogradContext* context, variable_list) {
+    const auto saved = context->get_saved_variables();
+    auto& data = context->saved_data;
+    const LossSink sink{data["sum"].toTensor(), data["gradient_scale"].toTensor(),
+                        data["ignore_token"].toInt()};
+    const at::Tensor dhidden = cross_entropy_backward(
+        rows(saved[0]), parameter(context, "weight"), saved[1].flatten(), sink);
+    return {dhidden.view(saved[0].sizes()), at::Tensor(), at::Tensor(), at::Tensor()};
+  }
+};
+
+}  // namespace
+
+at::Tensor TorchOps::embedding(const at::Tensor& tokens, Parameter& weight,
+                               const at::Tensor& path) {
+  return EmbeddingFunction::apply(path, tokens, &weight);
+}
+
+at::Tensor TorchOps::rms_norm(const at::Tensor& x, Parameter& weight, double eps) {
+  return RmsNormFunction::apply(x, &weight, eps);
+}
+
+std::vector<at::Tensor> TorchOps::linear(const at::Tensor& x,
+                                         const std::vector<Projection>& projections) {
+  return LinearFunction::apply(x, &projections);
+}
+
+at::Tensor TorchOps::attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                               const RotaryTable& rotary) {
+  const at::Tensor rotated_q = RotaryFunction::apply(q, rotary.cos, rotary.sin);
+  const at::Tensor rotated_k = RotaryFunction::apply(k, rotary.cos, rotary.sin);
+  return at::scaled_dot_product_attention(rotated_q.transpose(1, 2), rotated_k.transpose(1, 2),
+                                          v.transpose(1, 2), /*attn_mask=*/{}, /*dropout_p=*/0.0,
+                                          /*is_causal=*/true, /*scale=*/std::nullopt,
+                                          /*enable_gqa=*/q.size(2) != k.size(2))
+      .transpose(1, 2);
+}
+
+at::Tensor TorchOps::swiglu(const at::Tensor& gate, const at::Tensor& up) {
+  return SwigluFunction::apply(gate, up);
+}
+
+at::Tensor TorchOps::cross_entropy(const at::Tensor& hidden, Parameter& weight,
+                                   const at::Tensor& targets, const LossSink& sink) {
+  if (at::GradMode::is_enabled()) return CrossEntropyFunction::apply(hidden, &weight, targets, sink);
+  cross_entropy_forward(rows(hidden), weight, targets.flatten(), sink);
+  return at::zeros({}, hidden.options());
+}
+
+}  // namespace cleave

@@ -1,0 +1,210 @@
+#include "core/trainer.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "cleave/error.h"
+#include "core/gradient_norm.h"
+#include "core/layout.h"
+#include "core/lr_schedule.h"
+#include "core/weight_gradient.h"
+#include "process/resident.h"
+
+namespace cleave {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double ms_since(Clock::time_point begin) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+}
+
+constexpr double kMiB = 1024.0 * 1024.0;
+
+}  // namespace
+
+// The global number of counted targets: summed while the first forward runs, needed by the first
+// backward, which scales the loss by it.
+struct Trainer::TargetCount {
+  at::Tensor targets;  // int64 scalar, all ranks' after the reduction
+  Work reduction;
+  int64_t value = 0;
+
+  void await(int64_t step, at::Tensor gradient_scale) {
+    if (value != 0) return;
+    if (reduction.valid()) reduction.wait_host();
+    value = targets.item<int64_t>();
+    if (value == 0)
+      throw RuntimeError(message("step ", step + 1,
+                                 ": no target counts in the whole batch (all equal "
+                                 "data.ignore_token); check the data or ignore_token"));
+    gradient_scale.fill_(1.0 / static_cast<double>(value));
+  }
+};
+
+Trainer::Trainer(const TrainerContext& context, Trace* trace)
+    : context_(context),
+      num_micro_batches_(num_micro_batches(context.config, context.mesh)),
+      flops_per_step_(
+          flops_per_token(context.config.model, context.config.data.sequence_length) *
+          static_cast<double>(context.config.train.global_batch_size *
+                              context.config.data.sequence_length)),
+      observers_(context.strategies.unit_observers()),
+      tape_(context.model.units, ops_, observers_),
+      trace_(trace),
+      ready_after_unit_(context.model.units.size()) {
+  if (trace_) {
+    trace_observer_ = std::make_unique<TraceObserver>(*trace_);
+    observers_.insert(observers_.begin(), trace_observer_.get());
+    context_.communicators.set_trace([this](const std::string& name, int64_t bytes,
+                                            Clock::time_point begin, Clock::time_point end) {
+      trace_->span("communication", name, begin, end, bytes);
+    });
+  }
+  Model& model = context_.model;
+  model.table.materialize(context_.device, context_.config.train.seed,
+                          context_.config.model.initializer_range);
+  context_.strategies.start({context_.mesh, context_.rank, context_.device, model.unit_infos,
+                             model.parameters, [this](std::string_view axis) -> Comm& {
+                               return context_.communicators.axis(axis);
+                             }});
+  const std::vector<Parameter*> order = model.backward_order();
+  {
+    MemoryScope scope(MemoryCategory::gradients);
+    if (GradientReducer* reducer = context_.strategies.gradient_reducer())
+      reducer->allocate_gradients(order);
+    else
+      for (Parameter* parameter : order)
+        parameter->gradient = at::zeros_like(parameter->value, at::kFloat);
+  }
+  for (Parameter* parameter : order)
+    ready_after_unit_[parameter->units.front()].push_back(parameter);
+  optimizer_ = make_adamw(model.parameters, context_.config.optimizer);
+}
+
+Trainer::~Trainer() = default;
+
+void Trainer::train(Reporter* reporter) {
+  for (int64_t step = 0; step < context_.config.train.steps; ++step) {
+    const StepRecord record = train_step(step);
+    if (reporter) reporter->step(record);
+  }
+}
+
+StepRecord Trainer::train_step(int64_t step) {
+  const auto begin = Clock::now();
+  const Batch batch = read_batch(context_.dataset, context_.config, context_.mesh, context_.rank,
+                                 step, context_.device);
+  const double data_ms = ms_since(begin);
+
+  TargetCount count{batch.valid_targets, {}, 0};
+  Comm& data = context_.communicators.axis("data");
+  if (data.size() > 1) count.reduction = data.all_reduce(count.targets);
+  const auto f64 = at::TensorOptions().dtype(at::kDouble).device(context_.device);
+  const LossSink sink{at::zeros({}, f64), at::zeros({}, f64),
+                      context_.config.data.ignore_token.value_or(-1)};
+
+  forward_backward(step, batch, sink, count);
+  if (GradientReducer* reducer = context_.strategies.gradient_reducer())
+    reducer->finish_gradients();
+
+  const double norm = gradient_norm(step);
+  const double lr = learning_rate(context_.config.optimizer, step);
+  const auto update_begin = Clock::now();
+  optimizer_->step(lr, clip_coefficient(norm, context_.config.optimizer.clip_norm));
+  if (trace_) trace_->span("compute", "optimizer", update_begin, Clock::now());
+
+  StepRecord record = gather_record(step, sink.sum, count.value, data_ms);
+  record.grad_norm = norm;
+  record.lr = lr;
+  record.step_ms = ms_since(begin);
+  record.tokens_per_s = static_cast<double>(context_.config.train.global_batch_size *
+                                            context_.config.data.sequence_length) /
+                        record.step_ms * 1000.0;
+  record.tflops = flops_per_step_ / record.step_ms * 1e-9;
+  return record;
+}
+
+void Trainer::forward_backward(int64_t step, const Batch& batch, const LossSink& sink,
+                               TargetCount& count) {
+  MemoryScope scope(MemoryCategory::activations);
+  for (Parameter* parameter : context_.model.parameters) parameter->gradient_is_stale = true;
+  for (int64_t m = 0; m < num_micro_batches_; ++m) {
+    const MicroBatch micro_batch{static_cast<int>(m), batch.tokens[m], batch.targets[m], sink};
+    tape_.forward(micro_batch);
+    count.await(step, sink.gradient_scale);
+    const bool is_last = m + 1 == num_micro_batches_;
+    tape_.backward(micro_batch, [&](int unit) {
+      if (is_last) announce_gradients(unit);
+    });
+  }
+}
+
+// Every parameter is announced, used or not: a bucket never waits for one that got no gradient.
+void Trainer::announce_gradients(int unit) {
+  GradientReducer* reducer = context_.strategies.gradient_reducer();
+  for (Parameter* parameter : ready_after_unit_[unit]) {
+    if (parameter->gradient_is_stale) settle(*parameter);
+    if (reducer) reducer->gradient_ready(*parameter);
+  }
+}
+
+// The largest rank's sum counts: processors of different kinds round it differently, and every rank
+// must clip alike, or stop alike.
+double Trainer::gradient_norm(int64_t step) {
+  const double mine = gradient_square_sum(context_.model.parameters);
+  const auto f64 = at::TensorOptions().dtype(at::kDouble).device(context_.device);
+  at::Tensor sum = at::full({}, std::isfinite(mine) ? mine : INFINITY, f64);
+  Comm& world = context_.communicators.world();
+  if (world.size() > 1) world.all_reduce(sum, ReduceOp::max).wait_host();
+  const double norm = std::sqrt(sum.item<double>());
+  if (!std::isfinite(norm))
+    throw RuntimeError(message("step ", step + 1, ": the gradient norm is not finite; weights are as ",
+                               "after step ", step, "; lower optimizer.lr or check the data"));
+  return norm;
+}
+
+// One small all-gather a step: every rank's terms of the loss and its own measurements. The loss is
+// added in rank order, so all ranks compute the same bits.
+StepRecord Trainer::gather_record(int64_t step, const at::Tensor& loss_sum, int64_t valid_targets,
+                                  double data_ms) {
+  const CommStats& stats = context_.communicators.stats();
+  const double mine[] = {loss_sum.item<double>(),
+                         data_ms,
+                         stats.exposed_ms - stats_before_.exposed_ms,
+                         stats.wire_bytes - stats_before_.wire_bytes,
+                         context_.memory.peak_bytes() / kMiB,
+                         resident_mib()};
+  constexpr int64_t kFields = std::size(mine);
+  const at::Tensor input =
+      at::from_blob(const_cast<double*>(mine), {kFields}, at::kDouble).clone().to(context_.device);
+  Comm& world = context_.communicators.world();
+  at::Tensor output = at::empty({world.size() * kFields}, input.options());
+  world.all_gather(output, input).wait_host();
+  stats_before_ = stats;
+
+  StepRecord record{};
+  record.step = step + 1;
+  record.valid_tokens = valid_targets;
+  const at::Tensor all = output.cpu();
+  const double* fields = all.const_data_ptr<double>();
+  double total = 0;
+  for (int rank = 0; rank < world.size(); ++rank, fields += kFields) {
+    // ranks that differ along other axes hold the same sequences
+    if (context_.mesh.group(rank, "data").front() == context_.mesh.group(0, "data").front())
+      total += fields[0];
+    record.data_ms = std::max(record.data_ms, fields[1]);
+    record.exposed_communication_ms = std::max(record.exposed_communication_ms, fields[2]);
+    record.wire_bytes = std::max(record.wire_bytes, fields[3]);
+    record.peak_memory_mib.push_back(fields[4]);
+    record.resident_mib.push_back(fields[5]);
+  }
+  record.loss = total / static_cast<double>(valid_targets);
+  return record;
+}
+
+}  // namespace cleave

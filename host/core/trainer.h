@@ -1,0 +1,70 @@
+// The training loop of one rank. Re-entrant: several trainers may run in one process (threads).
+#pragma once
+
+#include <memory>
+#include <ostream>
+#include <vector>
+
+#include "core/batch.h"
+#include "core/communicators.h"
+#include "core/memory_account.h"
+#include "core/model.h"
+#include "core/optimizer.h"
+#include "core/strategies.h"
+#include "core/tape.h"
+#include "core/torch_ops.h"
+#include "core/trace_observer.h"
+#include "report/reporter.h"
+#include "report/trace.h"
+
+namespace cleave {
+
+/// What a trainer is given; all outlive it.
+struct TrainerContext {
+  const RunConfig& config;
+  const Mesh& mesh;
+  int rank;
+  at::Device device;
+  Model& model;
+  const Dataset& dataset;
+  Communicators& communicators;
+  Strategies& strategies;
+  MemoryAccount& memory;
+};
+
+class Trainer {
+ public:
+  /// Collective. Allocates weights, gradients and optimizer state. `trace` may be nullptr.
+  Trainer(const TrainerContext& context, Trace* trace);
+  ~Trainer();
+
+  /// Runs all steps; `reporter` is rank 0's, nullptr elsewhere. Throws RuntimeError naming the step on
+  /// a non-finite gradient or an empty batch.
+  void train(Reporter* reporter);
+
+  /// One optimizer update (from 0). Every rank returns the same record.
+  StepRecord train_step(int64_t step);
+
+ private:
+  struct TargetCount;
+
+  void forward_backward(int64_t step, const Batch& batch, const LossSink& sink, TargetCount& count);
+  void announce_gradients(int unit);
+  double gradient_norm(int64_t step);
+  StepRecord gather_record(int64_t step, const at::Tensor& loss_sum, int64_t valid_targets,
+                           double data_ms);
+
+  TrainerContext context_;
+  int64_t num_micro_batches_;
+  double flops_per_step_;
+  TorchOps ops_;
+  std::vector<UnitObserver*> observers_;
+  std::unique_ptr<TraceObserver> trace_observer_;
+  Tape tape_;
+  Trace* trace_;
+  std::unique_ptr<Optimizer> optimizer_;
+  std::vector<std::vector<Parameter*>> ready_after_unit_;  // parameters whose last use that is
+  CommStats stats_before_;
+};
+
+}  // namespace cleave

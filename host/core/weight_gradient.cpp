@@ -1,0 +1,44 @@
+#include "core/weight_gradient.h"
+
+#include <ATen/ATen.h>
+
+#include "cleave/error.h"
+
+namespace cleave {
+
+namespace {
+
+// Whether the next contribution overwrites; it counts as made.
+bool take_stale(Parameter& parameter) {
+  CLEAVE_CHECK(parameter.gradient.defined(), parameter.name, " has no gradient buffer");
+  return std::exchange(parameter.gradient_is_stale, false);
+}
+
+}  // namespace
+
+void add_product(Parameter& weight, const at::Tensor& dy, const at::Tensor& x) {
+  if (dy.scalar_type() != at::kFloat) return add(weight, at::mm(dy.t(), x));
+  if (take_stale(weight))
+    at::mm_out(weight.gradient, dy.t(), x);
+  else
+    weight.gradient.addmm_(dy.t(), x);
+}
+
+void add(Parameter& parameter, const at::Tensor& contribution) {
+  if (take_stale(parameter))
+    parameter.gradient.copy_(contribution);
+  else
+    parameter.gradient.add_(contribution);
+}
+
+void add_rows(Parameter& weight, const at::Tensor& tokens, const at::Tensor& dy) {
+  settle(weight);
+  // accumulate = true is deterministic on both devices, unlike index_add_ on CUDA
+  weight.gradient.index_put_({tokens}, dy.to(at::kFloat), /*accumulate=*/true);
+}
+
+void settle(Parameter& parameter) {
+  if (take_stale(parameter)) parameter.gradient.zero_();
+}
+
+}  // namespace cleave

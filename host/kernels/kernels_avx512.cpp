@@ -1,0 +1,17 @@
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "kernels/kernels.h"
+
+namespace cleave::avx512 {
+
+namespace {
+#include "kernels/loops.h"
+}  // namespace
+
+extern const Kernels kKernels;
+const Kernels kKernels = {"avx512", rms_norm,      rms_norm_backward, swiglu, swiglu_backward,
+                          rotate, cross_entropy, square_sum};
+
+}  // namespace cleave::avx512

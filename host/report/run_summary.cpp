@@ -1,0 +1,130 @@
+#include "run_summary.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "console_line.h"
+
+namespace cleave {
+namespace {
+
+void raise_to(std::vector<double>& highest, const std::vector<double>& values) {
+  highest.resize(std::max(highest.size(), values.size()), 0.0);
+  for (size_t i = 0; i < values.size(); ++i) highest[i] = std::max(highest[i], values[i]);
+}
+
+/// "largest 812.3 MiB on rank 3, evenness 0.97 (smallest / largest of 8 ranks)"
+std::string over_ranks(const std::vector<double>& mib) {
+  const auto [smallest, largest] = std::minmax_element(mib.begin(), mib.end());
+  std::string text = fmt::format("largest {} on rank {}", format_mib(*largest),
+                                 std::distance(mib.begin(), largest));
+  if (mib.size() > 1 && *largest > 0) {
+    text += fmt::format(", evenness {:.2f} (smallest / largest of {} ranks)", *smallest / *largest,
+                        mib.size());
+  }
+  return text;
+}
+
+std::string line(const char* label, const std::string& text) {
+  return fmt::format("  {:<12} {}\n", label, text);
+}
+
+}  // namespace
+
+double percentile(std::vector<double> values, double fraction) {
+  std::sort(values.begin(), values.end());
+  const double position = fraction * static_cast<double>(values.size() - 1);
+  const auto below = static_cast<size_t>(position);
+  const size_t above = std::min(below + 1, values.size() - 1);
+  return values[below] + (position - std::floor(position)) * (values[above] - values[below]);
+}
+
+void RunSummary::add(const StepRecord& record) {
+  if (sums_.steps == 0) {
+    first_step_ms_ = record.step_ms;
+    first_step_only_ = true;
+  } else if (first_step_only_) {
+    // the first step pays for warm-up: it counts only as long as there is no other
+    sums_ = {};
+    step_ms_.clear();
+    first_step_only_ = false;
+  }
+  ++sums_.steps;
+  sums_.step_ms += record.step_ms;
+  sums_.exposed_ms += record.exposed_communication_ms;
+  sums_.data_ms += record.data_ms;
+  sums_.bubble_ms += record.bubble_fraction.value_or(0) * record.step_ms;
+  sums_.wire_bytes += record.wire_bytes;
+  step_ms_.push_back(record.step_ms);
+  raise_to(peak_memory_mib_, record.peak_memory_mib);
+  raise_to(resident_mib_, record.resident_mib);
+}
+
+double RunSummary::mean_step_ms() const {
+  return sums_.steps == 0 ? 0 : sums_.step_ms / static_cast<double>(sums_.steps);
+}
+
+std::string RunSummary::to_string() const {
+  if (sums_.steps == 0) return "summary: no step was run\n";
+  return "summary\n" + step_time_lines() + memory_lines() + wire_line() + verdict_line();
+}
+
+std::string RunSummary::step_time_lines() const {
+  const double median_ms = percentile(step_ms_, 0.5);
+  const std::string note = first_step_only_
+                               ? "the only step, with warm-up"
+                               : fmt::format("first step, {:.1f} ms, not counted", first_step_ms_);
+  return line("step time",
+              fmt::format("p50 {:.1f} ms, p95 {:.1f} ms, max {:.1f} ms ({})", median_ms,
+                          percentile(step_ms_, 0.95), percentile(step_ms_, 1.0), note)) +
+         line("tokens/s",
+              format_count(static_cast<double>(facts_.tokens_per_step) * 1000 / median_ms) +
+                  " (median)");
+}
+
+std::string RunSummary::memory_lines() const {
+  std::string text;
+  if (!peak_memory_mib_.empty()) {
+    text += line("memory", fmt::format("predicted {} (model states and buffers of rank 0), "
+                                       "its measured peak {} (with activations)",
+                                       format_mib(facts_.predicted_memory_mib),
+                                       format_mib(peak_memory_mib_.front())));
+    text += line("", over_ranks(peak_memory_mib_));
+  }
+  if (!resident_mib_.empty()) text += line("resident", over_ranks(resident_mib_));
+  return text;
+}
+
+std::string RunSummary::wire_line() const {
+  const double measured = sums_.wire_bytes / static_cast<double>(sums_.steps);
+  const double predicted = facts_.predicted_wire_bytes_per_step;
+  std::string text = fmt::format("predicted {}, measured {} bytes a step and rank",
+                                 format_count(predicted), format_count(measured));
+  if (predicted > 0) text += fmt::format(" ({:+.1f} %)", 100 * (measured / predicted - 1));
+  return line("wire", text);
+}
+
+std::string RunSummary::verdict_line() const {
+  struct Share {
+    const char* what;
+    double ms;
+  };
+  const double waiting_ms = sums_.exposed_ms + sums_.data_ms + sums_.bubble_ms;
+  std::vector<Share> shares = {{"compute", std::max(0.0, sums_.step_ms - waiting_ms)},
+                               {"exposed communication", sums_.exposed_ms},
+                               {"data", sums_.data_ms}};
+  if (sums_.bubble_ms > 0) shares.push_back({"bubble", sums_.bubble_ms});
+  std::stable_sort(shares.begin(), shares.end(),
+                   [](const Share& a, const Share& b) { return a.ms > b.ms; });
+  std::string text;
+  for (const Share& share : shares) {
+    const double percent = 100 * share.ms / sums_.step_ms;
+    text += text.empty() ? fmt::format("bound by {} ({:.1f} % of the step)", share.what, percent)
+                         : fmt::format(", {} {:.1f} %", share.what, percent);
+  }
+  return line("verdict", text);
+}
+
+}  // namespace cleave

@@ -1,0 +1,38 @@
+// What a step reports, the same numbers for metrics.jsonl, console, TensorBoard and the summary.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace cleave {
+
+struct StepRecord {
+  int64_t step;  ///< from 1
+  double loss;
+  double grad_norm;  ///< before clipping
+  double lr;
+  int64_t valid_tokens;
+  double step_ms;
+  double tokens_per_s;                  ///< global batch x sequence length / step time
+  double exposed_communication_ms;      ///< the largest rank's
+  double data_ms;                       ///< the largest rank's
+  std::vector<double> peak_memory_mib;  ///< peak tensor bytes, one entry per rank
+  std::vector<double> resident_mib;     ///< one entry per rank
+  double wire_bytes;                    ///< sent by this step, the largest rank's
+  double tflops;                        ///< of all ranks together
+  std::optional<double> mfu;
+  std::optional<double> bubble_fraction;
+};
+
+/// What stays the same over a run, for header and summary.
+struct RunFacts {
+  int64_t steps;
+  int64_t tokens_per_step;
+  int world_size;
+  int64_t num_parameters;
+  double predicted_wire_bytes_per_step;
+  double predicted_memory_mib;  ///< model states and buffers of this rank
+};
+
+}  // namespace cleave

@@ -1,0 +1,92 @@
+#include "channel.h"
+
+#include "cleave/error.h"
+
+namespace cleave::mpi {
+namespace {
+
+// Every MPI has tags up to 2^15 - 1. A tag comes back after this many collectives.
+constexpr int64_t kCollectiveTags = 1 << 14;
+
+}  // namespace
+
+void check(int code, const char* call) {
+  if (code == MPI_SUCCESS) return;
+  char text[MPI_MAX_ERROR_STRING] = "unknown error";
+  int length = 0;
+  MPI_Error_string(code, text, &length);
+  throw RuntimeError(message(call, ": ", text));
+}
+
+int Channel::next_collective_tag() {
+  return static_cast<int>(2 * (num_collectives_++ % kCollectiveTags) + 1);
+}
+
+int Channel::transfer_tag(int tag) const {
+  if (tag > max_tag / 2)
+    throw RuntimeError(message("tag ", tag, " exceeds ", max_tag / 2, "; use smaller tags"));
+  return 2 * tag;
+}
+
+Window::Entry& Window::add(int64_t receive_bytes, int peer) {
+  CLEAVE_CHECK(!full(), "window of ", entries_.size(), " requests");
+  Entry& entry = entries_[started_++ % entries_.size()];
+  entry = {MPI_REQUEST_NULL, receive_bytes, peer};
+  return entry;
+}
+
+void Window::send(const Channel& channel, const void* data, int64_t bytes, int peer, int tag) {
+  check(MPI_Isend(data, static_cast<int>(bytes), MPI_BYTE, peer, tag, channel.comm,
+                  &add(-1, peer).request),
+        "MPI_Isend");
+}
+
+void Window::receive(const Channel& channel, void* data, int64_t bytes, int peer, int tag) {
+  check(MPI_Irecv(data, static_cast<int>(bytes), MPI_BYTE, peer, tag, channel.comm,
+                  &add(bytes, peer).request),
+        "MPI_Irecv");
+}
+
+bool Window::pop() {
+  if (empty()) return false;
+  Entry& entry = entries_[finished_ % entries_.size()];
+  int done = 0;
+  MPI_Status status;
+  const int code = MPI_Test(&entry.request, &done, &status);
+  int error_class = MPI_SUCCESS;
+  if (code != MPI_SUCCESS) MPI_Error_class(code, &error_class);
+  if (error_class == MPI_ERR_TRUNCATE)
+    throw RuntimeError(message("rank ", entry.peer, " sent more than the ", entry.receive_bytes,
+                               " bytes expected; the ranks' calls differ in order or size"));
+  check(code, "MPI_Test");
+  if (!done) return false;
+  ++finished_;
+  if (entry.receive_bytes >= 0) {
+    int bytes = 0;
+    check(MPI_Get_count(&status, MPI_BYTE, &bytes), "MPI_Get_count");
+    if (bytes != entry.receive_bytes)
+      throw RuntimeError(message("rank ", entry.peer, " sent ", bytes, " bytes, expected ",
+                                 entry.receive_bytes,
+                                 "; the ranks' calls differ in order or size"));
+  }
+  return true;
+}
+
+void Window::cancel() noexcept {
+  for (uint64_t i = finished_; i < started_; ++i) {
+    Entry& entry = entries_[i % entries_.size()];
+    if (entry.receive_bytes >= 0 && entry.request != MPI_REQUEST_NULL) MPI_Cancel(&entry.request);
+  }
+}
+
+bool Window::drained() noexcept {
+  for (; finished_ < started_; ++finished_) {
+    Entry& entry = entries_[finished_ % entries_.size()];
+    int done = 1;
+    if (entry.request != MPI_REQUEST_NULL) MPI_Test(&entry.request, &done, MPI_STATUS_IGNORE);
+    if (!done) return false;
+  }
+  return true;
+}
+
+}  // namespace cleave::mpi

@@ -1,0 +1,133 @@
+#include "direct_reduce.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "cleave/backend.h"
+#include "cleave/error.h"
+#include "cleave/reduce.h"
+
+namespace cleave::mpi {
+
+DirectReduce::DirectReduce(std::shared_ptr<Channel> channel, ScratchPool& pool, DirectCall call)
+    : channel_(std::move(channel)),
+      pool_(pool),
+      call_(std::move(call)),
+      element_bytes_(dtype_bytes(call_.dtype)),
+      segment_elements_(std::max<int64_t>(1, channel_->settings.segment_bytes / element_bytes_)),
+      sources_(static_cast<size_t>(channel_->size)) {
+  const auto offset = [&](int rank) {
+    return call_.whole
+               ? 0
+               : std::accumulate(call_.counts.begin(), call_.counts.begin() + rank, int64_t{0});
+  };
+  own_offset_ = offset(channel_->rank);
+  own_segments_ = segments_of(channel_->rank);
+  // Starting behind itself, so that the ranks do not all send to rank 0 first.
+  for (int step = 1; step < channel_->size; ++step) {
+    const int rank = (channel_->rank + step) % channel_->size;
+    peers_.push_back(Peer{.rank = rank, .offset = offset(rank), .segments = segments_of(rank)});
+  }
+}
+
+int64_t DirectReduce::segments_of(int rank) const {
+  return (call_.counts[static_cast<size_t>(rank)] + segment_elements_ - 1) / segment_elements_;
+}
+
+int64_t DirectReduce::elements(int64_t block_elements, int64_t segment) const {
+  return std::min(segment_elements_, block_elements - segment * segment_elements_);
+}
+
+std::byte* DirectReduce::slot(int64_t segment, int rank) const {
+  const int64_t index = (segment % kAhead) * channel_->size + rank;
+  return scratch_.data() + index * segment_elements_ * element_bytes_;
+}
+
+bool DirectReduce::collect(Peer& peer) {
+  bool moved = false;
+  for (; peer.receives.pop(); moved = true) ++peer.receives_done;
+  for (; peer.sends.pop(); moved = true) ++peer.sends_done;
+  return moved;
+}
+
+bool DirectReduce::post(Peer& peer) {
+  bool moved = false;
+  const int64_t own = call_.counts[static_cast<size_t>(channel_->rank)];
+  const int64_t ahead = std::min(own_segments_, reduced_ + kAhead);
+  for (; peer.receives_posted < ahead; ++peer.receives_posted, moved = true) {
+    const int64_t segment = peer.receives_posted;
+    peer.receives.receive(*channel_, slot(segment, peer.rank),
+                          elements(own, segment) * element_bytes_, peer.rank, call_.tag);
+  }
+  const int64_t block = call_.counts[static_cast<size_t>(peer.rank)];
+  for (; peer.sends_posted < peer.segments && !peer.sends.full();
+       ++peer.sends_posted, moved = true) {
+    const int64_t segment = peer.sends_posted;
+    const int64_t offset = (peer.offset + segment * segment_elements_) * element_bytes_;
+    peer.sends.send(*channel_, static_cast<const std::byte*>(call_.send) + offset,
+                    elements(block, segment) * element_bytes_, peer.rank, call_.tag);
+  }
+  return moved;
+}
+
+bool DirectReduce::may_reduce() const {
+  if (reduced_ == own_segments_) return false;
+  return std::all_of(peers_.begin(), peers_.end(), [&](const Peer& peer) {
+    // whole, in place: the result goes where the data for the peers are
+    return peer.receives_done > reduced_ && (!call_.whole || peer.sends_done > reduced_);
+  });
+}
+
+void DirectReduce::reduce_segment() {
+  const int64_t begin = reduced_ * segment_elements_;
+  for (int rank = 0; rank < channel_->size; ++rank)
+    sources_[static_cast<size_t>(rank)] = slot(reduced_, rank);
+  sources_[static_cast<size_t>(channel_->rank)] =
+      static_cast<const std::byte*>(call_.send) + (own_offset_ + begin) * element_bytes_;
+  void* target = static_cast<std::byte*>(call_.recv) + begin * element_bytes_;
+  reduce_buffers(call_.dtype, call_.reduction, sources_.data(), channel_->size, &target, 1,
+                 elements(call_.counts[static_cast<size_t>(channel_->rank)], reduced_));
+  ++reduced_;
+}
+
+bool DirectReduce::advance() {
+  if (!scratch_) {
+    const int64_t largest = *std::max_element(call_.counts.begin(), call_.counts.end());
+    segment_elements_ = std::min(segment_elements_, std::max<int64_t>(largest, 1));
+    scratch_ = pool_.take(kAhead * channel_->size * segment_elements_ * element_bytes_);
+  }
+  bool moved = false;
+  for (Peer& peer : peers_) moved |= collect(peer);
+  for (; may_reduce(); moved = true) reduce_segment();
+  for (Peer& peer : peers_) moved |= post(peer);
+  return moved;
+}
+
+bool DirectReduce::finished() const {
+  return reduced_ == own_segments_ &&
+         std::all_of(peers_.begin(), peers_.end(),
+                     [](const Peer& peer) { return peer.sends_done == peer.segments; });
+}
+
+std::string DirectReduce::waits_for() const {
+  std::string ranks;
+  for (const Peer& peer : peers_)
+    if (!peer.receives.empty() || !peer.sends.empty())
+      ranks += message(ranks.empty() ? "rank " : ", ", peer.rank);
+  return ranks;
+}
+
+void DirectReduce::cancel() noexcept {
+  for (Peer& peer : peers_) {
+    peer.receives.cancel();
+    peer.sends.cancel();
+  }
+}
+
+bool DirectReduce::drained() noexcept {
+  return std::all_of(peers_.begin(), peers_.end(),
+                     [](Peer& peer) { return peer.receives.drained() && peer.sends.drained(); });
+}
+
+}  // namespace cleave::mpi

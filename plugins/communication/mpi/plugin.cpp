@@ -1,0 +1,74 @@
+// Open MPI 5 (or 4.1) under our own algorithms: MPI carries point-to-point messages only.
+//
+// Bytes sent per rank, S bytes over n ranks:
+//   all_reduce     2(n-1)/n S: ring reduce-scatter + ring all-gather; below 64 KiB (n-1) S at once
+//   reduce_scatter, all_gather, all_to_all  (n-1)/n S;  broadcast  S along a chain;  send  S
+// Scratch per operation in flight: 8 segments (ring), or 2 n segments (sums of 16-bit floats).
+//
+// Determinism: the order of every sum depends on sizes and ranks alone, and all ranks get the same
+// bits. 16-bit floats are summed in float32 in rank order and rounded once. Other types are summed
+// in rank order below 64 KiB and along the ring above.
+#include <limits>
+#include <memory>
+
+#include "cleave/error.h"
+#include "cleave/options.h"
+#include "cleave/plugin.h"
+#include "mpi_communicator.h"
+
+namespace cleave::mpi {
+namespace {
+
+std::unique_ptr<Backend> create(const cleave_bootstrap& bootstrap, const cleave_options* options) {
+  if (bootstrap.threads == 1 && bootstrap.world_size > 1)
+    throw ConfigError(message("communication backend mpi: the ", bootstrap.world_size,
+                              " ranks are threads of one process and MPI's ranks are processes; "
+                              "use backend = \"local\""));
+  const Options values(options);
+  const Settings settings{values.integer("segment_bytes"), values.integer("max_message_bytes")};
+  const auto runtime = Runtime::acquire();
+  int rank = 0;
+  int size = 1;
+  MPI_Comm world = MPI_COMM_NULL;
+  runtime->locked([&] {
+    check(MPI_Comm_rank(MPI_COMM_WORLD, &rank), "MPI_Comm_rank");
+    check(MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size");
+    if (size == bootstrap.world_size && rank == bootstrap.rank)
+      check(MPI_Comm_dup(MPI_COMM_WORLD, &world), "MPI_Comm_dup");
+  });
+  if (world == MPI_COMM_NULL)
+    throw ConfigError(message("communication backend mpi: the launcher says rank ", bootstrap.rank,
+                              " of ", bootstrap.world_size, ", MPI says rank ", rank, " of ", size,
+                              "; start the ranks with the mpirun of ", runtime->description()));
+  return std::make_unique<MpiBackend>(runtime, world, settings, true);
+}
+
+int32_t create_communicator(const cleave_bootstrap* bootstrap, const cleave_options* options,
+                            cleave_communicator** out, char* error, uint64_t capacity) {
+  return create_with_status(&create, bootstrap, options, out, error, capacity);
+}
+
+constexpr cleave_option kOptions[] = {
+    {"segment_bytes", CLEAVE_OPTION_INT, "262144", 8, 1 << 30, nullptr, "bytes",
+     "Large operations move and reduce this much at a time; the result does not depend on it."},
+    {"max_message_bytes", CLEAVE_OPTION_INT, "1073741824", 1, std::numeric_limits<int>::max(),
+     nullptr, "bytes", "Transfers above this travel as several MPI messages."},
+};
+
+constexpr cleave_plugin kDescriptor = {CLEAVE_PLUGIN_MAGIC,
+                                       sizeof(cleave_plugin),
+                                       CLEAVE_SDK_MAJOR,
+                                       CLEAVE_SDK_MINOR,
+                                       CLEAVE_COMMUNICATION,
+                                       sizeof kOptions / sizeof kOptions[0],
+                                       "mpi",
+                                       "0.1.0",
+                                       this_abi(),
+                                       kOptions,
+                                       &create_communicator,
+                                       nullptr};
+
+}  // namespace
+}  // namespace cleave::mpi
+
+CLEAVE_EXPORT_PLUGIN(cleave::mpi::kDescriptor)

@@ -1,0 +1,77 @@
+#include "task.h"
+
+#include <utility>
+
+#include "cleave/error.h"
+
+namespace cleave::mpi {
+namespace {
+
+// Two: the second fills the link while the first one ends.
+constexpr int kMaxHeavyRunning = 2;
+
+}  // namespace
+
+Task::Task(std::shared_ptr<Channel> channel, std::vector<std::unique_ptr<Machine>> stages,
+           bool heavy, int64_t timeout_ms)
+    : channel_(std::move(channel)),
+      stages_(std::move(stages)),
+      heavy_(heavy),
+      timeout_ms_(timeout_ms),
+      deadline_(std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms)) {}
+
+bool Task::pass() {
+  if (status() != CLEAVE_PENDING) return false;
+  moved_ = false;
+  try {
+    if (channel_->aborted.load(std::memory_order_acquire)) {
+      fail(CLEAVE_ABORTED, "the communicator was aborted");
+      return true;
+    }
+    step();
+    if (stage_ == stages_.size()) {
+      end(CLEAVE_OK);
+    } else if (timeout_ms_ > 0 && std::chrono::steady_clock::now() >= deadline_) {
+      fail(CLEAVE_TIMED_OUT, message("not done after ", timeout_ms_, " ms, waits for ",
+                                     started_ ? stages_[stage_]->waits_for() : "earlier operations",
+                                     "; look at what that rank does instead"));
+    }
+  } catch (const std::exception& error) {
+    fail(CLEAVE_FAILED, error.what());
+  }
+  return moved_ || status() != CLEAVE_PENDING;
+}
+
+void Task::step() {
+  if (!started_) {
+    if (heavy_ && channel_->heavy_running >= kMaxHeavyRunning) return;
+    started_ = true;
+    if (heavy_) ++channel_->heavy_running;
+  }
+  while (stage_ < stages_.size()) {
+    moved_ |= stages_[stage_]->advance();
+    if (!stages_[stage_]->finished()) return;
+    ++stage_;
+  }
+}
+
+void Task::end(cleave_status status) {
+  if (started_ && heavy_) --channel_->heavy_running;
+  if (status == CLEAVE_OK) stages_.clear();  // scratch goes back to the pool
+  status_.store(status, std::memory_order_release);
+}
+
+void Task::fail(cleave_status status, std::string error) {
+  error_ = std::move(error);
+  for (const auto& machine : stages_) machine->cancel();
+  end(status);
+}
+
+bool Task::drained() noexcept {
+  for (const auto& machine : stages_)
+    if (!machine->drained()) return false;
+  stages_.clear();  // here, under the lock: scratch goes back to the pool
+  return true;
+}
+
+}  // namespace cleave::mpi

@@ -1,0 +1,120 @@
+// Distributed data parallel: every rank of the data axis holds the whole model and a part of the
+// batch; gradients are summed in flat buckets while backward still runs (Li et al. 2020,
+// arXiv:2006.15704).
+//
+// P parameters, N ranks on the axis, float32 gradients.
+//   sent per rank and step: one all-reduce of every gradient, 4 P x 2 (N-1)/N bytes, whatever the
+//     number of micro-batches (gradients are ready once, after the last one)
+//   kept per rank: 4 P bytes of gradients, in the buckets themselves (gradients are views)
+#include <algorithm>
+
+#include "cleave/bucket.h"
+#include "cleave/strategy.h"
+
+namespace cleave {
+namespace {
+
+constexpr char kAxis[] = "data";
+constexpr int64_t kMiB = 1 << 20;
+
+class Ddp final : public Strategy, public GradientReducer {
+ public:
+  explicit Ddp(const cleave_options* options)
+      : bucket_bytes_(Options(options).integer("bucket_bytes")) {}
+
+  void plan(Plan& plan) override {
+    plan.claimed_axes = {kAxis};
+    const double ranks = plan.mesh.size(kAxis);
+    int64_t elements = 0;
+    for (Parameter* parameter : plan.parameters) {
+      parameter->gradient_placement = parameter->value_placement;
+      elements += parameter->value_placement.num_elements();
+    }
+    plan.wire_bytes_per_step = sizeof(float) * elements * 2 * (ranks - 1) / ranks;
+    // Sixteen buckets are enough to overlap; below 1 MiB latency counts, above 25 MiB nothing gains.
+    if (bucket_bytes_ == 0)
+      bucket_bytes_ = std::clamp<int64_t>(elements * sizeof(float) / 16, kMiB, 25 * kMiB);
+    int64_t padded_elements = 0;
+    for (const BucketLayout& bucket : make_buckets(plan.parameters, bucket_bytes_))
+      padded_elements += bucket.elements;
+    plan.memory.push_back({"padding of gradient buckets",
+                           static_cast<int64_t>(sizeof(float)) * (padded_elements - elements)});
+  }
+
+  void start(const Runtime& runtime) override {
+    comm_ = &runtime.comm(kAxis);
+    device_ = runtime.device;
+    bucket_of_.resize(runtime.parameters.size());
+  }
+
+  void* query(std::string_view id) override {
+    return id == GradientReducer::kInterface ? static_cast<GradientReducer*>(this) : nullptr;
+  }
+
+  void allocate_gradients(const std::vector<Parameter*>& backward_order) override {
+    for (const BucketLayout& layout : make_buckets(backward_order, bucket_bytes_)) {
+      for (const BucketSlice& slice : layout.slices)
+        bucket_of_[slice.parameter->index] = buckets_.size();
+      buckets_.push_back({allocate_bucket(layout, *comm_, device_), layout.slices.size(), 0, {}});
+    }
+  }
+
+  // Buckets fill in the order in which the host announces, which is the same on all ranks, so their
+  // all-reduces start in the same order everywhere.
+  void gradient_ready(Parameter& parameter) override {
+    Bucket& bucket = buckets_[bucket_of_[parameter.index]];
+    if (++bucket.num_ready < bucket.num_parameters) return;
+    bucket.num_ready = 0;
+    if (comm_->size() > 1) bucket.reduction = comm_->all_reduce(bucket.gradients);
+  }
+
+  void finish_gradients() override {
+    for (Bucket& bucket : buckets_)
+      if (bucket.reduction.valid()) {
+        bucket.reduction.wait();
+        bucket.reduction = Work();
+      }
+  }
+
+  void quiesce() override { buckets_.clear(); }
+  void destroy() override { delete this; }
+
+ private:
+  struct Bucket {
+    at::Tensor gradients;  // flat, float32
+    size_t num_parameters;
+    size_t num_ready;
+    Work reduction;
+  };
+
+  int64_t bucket_bytes_;
+  Comm* comm_ = nullptr;
+  at::Device device_ = at::kCPU;
+  std::vector<Bucket> buckets_;
+  std::vector<size_t> bucket_of_;  // by Parameter::index
+};
+
+constexpr cleave_option kOptions[] = {
+    {"bucket_bytes", CLEAVE_OPTION_INT, "0", 0, 1e12, nullptr, "bytes",
+     "largest gradient bucket; 0: a sixteenth of all gradients, between 1 MiB and 25 MiB"},
+};
+
+constexpr cleave_plugin kPlugin = {
+    CLEAVE_PLUGIN_MAGIC,
+    sizeof(cleave_plugin),
+    CLEAVE_SDK_MAJOR,
+    CLEAVE_SDK_MINOR,
+    CLEAVE_STRATEGY,
+    std::size(kOptions),
+    "ddp",
+    "0.1.0",
+    this_abi(),
+    kOptions,
+    nullptr,
+    [](const cleave_options* options) -> void* { return static_cast<Strategy*>(new Ddp(options)); },
+};
+
+}  // namespace
+}  // namespace cleave
+
+CLEAVE_EXPORT_PLUGIN(cleave::kPlugin)

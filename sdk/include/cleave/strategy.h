@@ -1,0 +1,132 @@
+// Strategies: what is split. A strategy plugin implements Strategy and the roles that it plays; the
+// host finds a role through `query`. All interfaces are draft: ids end in "/draft" and change
+// together with their users until the SDK is opened to third parties. sdk/README.md lists the roles
+// that later strategies will take.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cleave/comm.h"
+#include "cleave/mesh.h"
+#include "cleave/options.h"
+#include "cleave/parameter.h"
+#include "cleave/plugin.h"
+
+namespace cleave {
+
+/// A buffer or state that a strategy will hold on this rank, for the memory prediction.
+struct MemoryItem {
+  std::string what;  ///< "gradient buckets"
+  int64_t bytes;
+};
+
+/// What the host knows before anything is allocated; a strategy reads it and writes its decisions.
+/// Pure: the same for every process that asks, so any world size can be checked in one process.
+struct Plan {
+  const Mesh& mesh;
+  int rank;
+  std::vector<UnitInfo>& units;          ///< in forward order
+  std::vector<Parameter*>& parameters;  ///< table order; strategies write the placements
+
+  std::vector<std::string> claimed_axes = {};
+  std::vector<MemoryItem> memory = {};
+  double wire_bytes_per_step = 0;  ///< sent by this rank; the host prints it beside the measured
+};
+
+/// What the host lends a strategy after the plan is accepted. Valid until quiesce().
+struct Runtime {
+  const Mesh& mesh;
+  int rank;
+  at::Device device;
+  std::vector<UnitInfo>& units;
+  std::vector<Parameter*>& parameters;
+  /// Communicator along an axis; size 1 groups exist too.
+  std::function<Comm&(std::string_view axis)> comm;
+};
+
+/// Life: create -> plan -> start -> steps -> quiesce -> destroy, all on the rank's main thread, in
+/// reverse order of creation at the end.
+class Strategy {
+ public:
+  /// Claims axes, writes placements, states memory and bytes; throws ConfigError to refuse.
+  virtual void plan(Plan& plan) = 0;
+  /// May allocate and communicate (collective).
+  virtual void start(const Runtime& runtime) = 0;
+  /// The interface with this id, or nullptr; stable over the strategy's life.
+  virtual void* query(std::string_view interface_id) = 0;
+  /// Waits for what is open and drops tensors and works. Not called after a failed run.
+  virtual void quiesce() = 0;
+  /// Frees the object with the allocator that made it; never communicates.
+  virtual void destroy() = 0;
+
+ protected:
+  ~Strategy() = default;
+};
+
+/// Role: sums gradients over an axis. At most one per axis.
+/// Per step, on the main thread: gradient_ready for every parameter exactly once (after its last use
+/// in the last micro-batch; unused parameters too, their gradient is zero), in backward order, which
+/// is the same on all ranks; then finish_gradients.
+class GradientReducer {
+ public:
+  static constexpr std::string_view kInterface = "cleave.gradient_reducer/draft";
+  /// Called once, after start: sets `Parameter::gradient` of each parameter (float32, shaped as the
+  /// value on this rank). `backward_order`: the order in which gradients will become ready.
+  virtual void allocate_gradients(const std::vector<Parameter*>& backward_order) = 0;
+  virtual void gradient_ready(Parameter& parameter) = 0;
+  /// Returns when all gradients hold the sum over the axis, as gradient_placement says.
+  virtual void finish_gradients() = 0;
+
+ protected:
+  ~GradientReducer() = default;
+};
+
+enum class Phase { forward, recompute, backward };
+
+/// Role: sees every unit run. Before/after pairs nest properly and always run on the main thread.
+class UnitObserver {
+ public:
+  static constexpr std::string_view kInterface = "cleave.unit_observer/draft";
+  virtual void before_unit(const UnitInfo& unit, int micro_batch, Phase phase) = 0;
+  virtual void after_unit(const UnitInfo& unit, int micro_batch, Phase phase) = 0;
+
+ protected:
+  ~UnitObserver() = default;
+};
+
+/// Typed query: `role<GradientReducer>(strategy)`, nullptr when the strategy does not play it.
+template <typename Role>
+Role* role(Strategy& strategy) {
+  return static_cast<Role*>(strategy.query(Role::kInterface));
+}
+
+/// The descriptor to hand to CLEAVE_EXPORT_PLUGIN, with magic, sizes, versions and ABI filled in.
+/// `T` is a Strategy that is constructed from `const cleave_options*`.
+template <typename T>
+constexpr cleave_plugin strategy_plugin(std::string_view name, std::string_view version,
+                                        const cleave_option* options = nullptr,
+                                        uint32_t num_options = 0) {
+  cleave_plugin plugin = {};
+  plugin.magic = CLEAVE_PLUGIN_MAGIC;
+  plugin.struct_size = sizeof(cleave_plugin);
+  plugin.sdk_major = CLEAVE_SDK_MAJOR;
+  plugin.sdk_minor = CLEAVE_SDK_MINOR;
+  plugin.kind = CLEAVE_STRATEGY;
+  plugin.num_options = num_options;
+  // a name that is too long does not compile
+  for (size_t i = 0; i < name.size(); ++i) plugin.name[i] = name[i];
+  for (size_t i = 0; i < version.size(); ++i) plugin.version[i] = version[i];
+  plugin.abi = this_abi();
+  plugin.options = options;
+  plugin.create_strategy = [](const cleave_options* values) -> void* {
+    return static_cast<Strategy*>(new T(values));
+  };
+  return plugin;
+}
+
+}  // namespace cleave

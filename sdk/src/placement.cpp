@@ -1,0 +1,34 @@
+#include "cleave/placement.h"
+
+namespace cleave {
+
+Box Box::whole(const std::vector<int64_t>& shape) {
+  return {std::vector<int64_t>(shape.size(), 0), shape};
+}
+
+int64_t Box::num_elements() const {
+  int64_t n = 1;
+  for (size_t d = 0; d < begin.size(); ++d) n *= end[d] - begin[d];
+  return n;
+}
+
+std::vector<int64_t> Box::shape() const {
+  std::vector<int64_t> extents(begin.size());
+  for (size_t d = 0; d < begin.size(); ++d) extents[d] = end[d] - begin[d];
+  return extents;
+}
+
+AxisKind Placement::kind(const std::string& axis) const {
+  auto it = axes.find(axis);
+  return it == axes.end() ? AxisKind::replicate : it->second;
+}
+
+int64_t Placement::num_elements() const {
+  if (!piece) return box.num_elements();
+  const int64_t length = piece->end - piece->begin;
+  if (piece->unit == Piece::Unit::element) return length;
+  const int64_t rows = box.end[0] - box.begin[0];
+  return rows == 0 ? 0 : box.num_elements() / rows * length;
+}
+
+}  // namespace cleave

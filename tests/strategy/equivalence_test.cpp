@@ -1,0 +1,158 @@
+// ddp trains the model that one rank trains: loss, gradients, norm, weights.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "support/tiny_run.h"
+
+namespace cleave {
+namespace {
+
+struct Case {
+  int ranks;
+  int64_t micro_batch_size;  // of 12 sequences a step: sets the accumulation
+  bool tied;
+};
+
+void PrintTo(const Case& c, std::ostream* out) {
+  *out << c.ranks << " ranks, micro batch " << c.micro_batch_size << (c.tied ? ", tied" : "");
+}
+
+RunConfig config_of(const test::TemporaryFolder& folder, const Case& c) {
+  RunConfig config = test::tiny_config(folder);
+  config.train.micro_batch_size = c.micro_batch_size;
+  config.train.steps = 10;
+  config.model.tie_word_embeddings = c.tied;
+  return config;
+}
+
+class DdpLayouts : public testing::TestWithParam<Case> {};
+INSTANTIATE_TEST_SUITE_P(Ddp, DdpLayouts,
+                         testing::Values(Case{2, 6, false}, Case{2, 2, false}, Case{3, 4, false},
+                                         Case{3, 1, true}, Case{4, 1, false}, Case{4, 3, true}));
+
+TEST_P(DdpLayouts, EqualsOneRank) {
+  const test::TemporaryFolder folder;
+  RunConfig config = config_of(folder, GetParam());
+  const auto ranks = test::run_ranks(config, GetParam().ranks);
+  config.strategies.clear();
+  const test::RunResult one = test::run_ranks(config, 1)[0];
+
+  for (const test::RunResult& rank : ranks) {
+    for (const auto& [name, weight] : one.initial_weights)
+      EXPECT_TRUE(test::bitwise_equal(rank.initial_weights.at(name), weight)) << name;
+    double all = 0;
+    for (const auto& [name, g] : one.first_gradients)
+      all += g.to(at::kDouble).pow(2).sum().item<double>();
+    for (const auto& [name, expected] : one.first_gradients) {
+      const at::Tensor difference = rank.first_gradients.at(name) - expected;
+      EXPECT_LE(difference.norm().item<double>(),
+                1e-5 * std::max(expected.norm().item<double>(), 1e-2 * std::sqrt(all)))
+          << name;
+    }
+    for (size_t step = 0; step < one.records.size(); ++step) {
+      EXPECT_NEAR(rank.records[step].loss / one.records[step].loss, 1.0, 1e-6);
+      EXPECT_NEAR(rank.records[step].grad_norm / one.records[step].grad_norm, 1.0, 1e-5);
+      EXPECT_EQ(rank.records[step].valid_tokens, one.records[step].valid_tokens);
+      EXPECT_EQ(rank.records[step].lr, one.records[step].lr);
+      EXPECT_GT(one.records[step].grad_norm, config.optimizer.clip_norm);  // the clip bites
+    }
+    for (const auto& [name, weight] : one.final_weights)
+      EXPECT_LE(test::relative_difference(rank.final_weights.at(name), weight), 1e-4) << name;
+  }
+}
+
+TEST_P(DdpLayouts, AllRanksHoldTheSameBits) {
+  const test::TemporaryFolder folder;
+  const auto ranks = test::run_ranks(config_of(folder, GetParam()), GetParam().ranks);
+  for (size_t r = 1; r < ranks.size(); ++r) {
+    for (const auto& [name, weight] : ranks[0].final_weights)
+      EXPECT_TRUE(test::bitwise_equal(ranks[r].final_weights.at(name), weight)) << name;
+    for (size_t step = 0; step < ranks[0].records.size(); ++step) {
+      EXPECT_EQ(ranks[r].records[step].loss, ranks[0].records[step].loss);
+      EXPECT_EQ(ranks[r].records[step].grad_norm, ranks[0].records[step].grad_norm);
+    }
+  }
+}
+
+TEST_P(DdpLayouts, RepeatsBitwise) {
+  const test::TemporaryFolder folder;
+  const RunConfig config = config_of(folder, GetParam());
+  const auto first = test::run_ranks(config, GetParam().ranks);
+  const auto second = test::run_ranks(config, GetParam().ranks);
+  for (const auto& [name, weight] : first[0].final_weights)
+    EXPECT_TRUE(test::bitwise_equal(second[0].final_weights.at(name), weight)) << name;
+  for (size_t step = 0; step < first[0].records.size(); ++step)
+    EXPECT_EQ(first[0].records[step].loss, second[0].records[step].loss);
+}
+
+TEST(Ddp, BucketSizeDoesNotChangeTheResult) {
+  const test::TemporaryFolder folder;
+  RunConfig config = config_of(folder, {3, 2, false});
+  const auto whole = test::run_ranks(config, 3);
+  for (const char* bytes : {"4", "5000", "100000000"}) {
+    config.strategies[0].options = {{"bucket_bytes", bytes, {"test"}, {"test"}}};
+    const auto ranks = test::run_ranks(config, 3);
+    for (const auto& [name, gradient] : whole[0].first_gradients)
+      EXPECT_LE(test::relative_difference(ranks[0].first_gradients.at(name), gradient), 1e-6)
+          << name << " with buckets of " << bytes;
+  }
+}
+
+TEST(Ddp, BytesOfTheGradientsFollowTheFormula) {
+  const test::TemporaryFolder folder;
+  for (int ranks : {2, 3, 4}) {
+    const RunConfig config = config_of(folder, {ranks, 1, false});
+    const auto results = test::run_ranks(config, ranks);
+    double elements = 0;
+    for (const auto& [name, weight] : results[0].final_weights) elements += weight.numel();
+    const double expected = 4 * elements * 2 * (ranks - 1) / ranks;
+    EXPECT_NEAR(results[0].records[1].wire_bytes / expected, 1.0, 0.01) << ranks;
+  }
+}
+
+TEST(Trainer, NamesTheStepWhereNoTargetCounts) {
+  const test::TemporaryFolder folder;
+  RunConfig config = config_of(folder, {2, 6, false});
+  config.data.path = folder.path() / "same.txt";
+  std::ofstream(config.data.path) << std::string(4000, '\5');
+  try {
+    test::run_ranks(config, 2);
+    FAIL() << "a batch without targets was accepted";
+  } catch (const std::exception& error) {
+    EXPECT_NE(std::string(error.what()).find("step 1: no target counts"), std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(Trainer, StopsAllRanksOnANonFiniteGradient) {
+  const test::TemporaryFolder folder;
+  RunConfig config = config_of(folder, {2, 6, false});
+  config.model.initializer_range = 1e20;
+  try {
+    test::run_ranks(config, 2);
+    FAIL() << "a non-finite gradient was accepted";
+  } catch (const std::exception& error) {
+    EXPECT_NE(std::string(error.what()).find("the gradient norm is not finite"), std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(Trainer, Bfloat16KeepsAFloat32MasterThatMoves) {
+  const test::TemporaryFolder folder;
+  RunConfig config = config_of(folder, {2, 2, false});
+  config.train.dtype = "bfloat16";
+  config.train.steps = 3;
+  const auto ranks = test::run_ranks(config, 2);
+  config.train.dtype = "float32";
+  const auto exact = test::run_ranks(config, 2);
+  EXPECT_NEAR(ranks[0].records[0].loss / exact[0].records[0].loss, 1.0, 0.02);
+  for (const auto& [name, gradient] : ranks[0].first_gradients)
+    EXPECT_EQ(gradient.scalar_type(), at::kFloat) << name;
+  for (const auto& [name, weight] : ranks[0].final_weights)
+    EXPECT_EQ(weight.scalar_type(), at::kBFloat16) << name;
+}
+
+}  // namespace
+}  // namespace cleave
