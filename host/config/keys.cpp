@@ -117,7 +117,7 @@ constexpr Key kKeys[] = {
     {"optimizer.warmup_steps", kOptimizer<&O::warmup_steps>, integer(0, kSize), value("0"),
      "updates until lr is reached"},
     {"optimizer.decay_steps", kOptimizer<&O::decay_steps>, integer(1, kSize), kDerived,
-     "updates until min_lr is reached; default train.steps"},
+     "updates until min_lr is reached; default train.steps, at least warmup_steps"},
     {"optimizer.beta1", kOptimizer<&O::beta1>, at_least(0, 1), value("0.9"),
      "decay of the gradient's mean"},
     {"optimizer.beta2", kOptimizer<&O::beta2>, at_least(0, 1), value("0.95"),

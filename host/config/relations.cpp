@@ -1,5 +1,6 @@
 #include "relations.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "cleave/error.h"
@@ -47,13 +48,10 @@ void check_schedule(const RunConfig& config) {
     throw ConfigError(
         message(config.where("optimizer.min_lr"), " = ", format_double(optimizer.min_lr),
                 " is above optimizer.lr = ", format_double(optimizer.lr), "; use at most lr"));
-  if (optimizer.schedule != "constant" && optimizer.warmup_steps > optimizer.decay_steps) {
-    const bool written = is_written(config, "optimizer.decay_steps");
+  if (optimizer.schedule != "constant" && optimizer.warmup_steps > optimizer.decay_steps)
     throw ConfigError(message(config.where("optimizer.warmup_steps"), " = ", optimizer.warmup_steps,
                               " is above optimizer.decay_steps = ", optimizer.decay_steps,
-                              written ? "" : " (default: train.steps)",
                               "; use at most decay_steps, or schedule = \"constant\""));
-  }
 }
 
 void check_mesh(const RunConfig& config) {
@@ -83,7 +81,8 @@ void derive_defaults(RunConfig& config) {
   if (!is_written(config, "model.attention_bias"))
     model.attention_bias = model.architecture == "qwen2";
   if (!is_written(config, "optimizer.decay_steps"))
-    config.optimizer.decay_steps = config.train.steps;
+    config.optimizer.decay_steps =
+        std::max(config.train.steps, config.optimizer.warmup_steps);
 }
 
 void check_relations(const RunConfig& config) {

@@ -26,8 +26,8 @@ const char* to_string(MemoryCategory category);
 /// booked to the category of the innermost MemoryScope, frees to the category that the block was
 /// booked to.
 ///
-/// What it can't see: memory that doesn't come from c10's allocators (at::from_blob over a
-/// backend's buffer), allocations of threads that don't carry the debug info, and anything while
+/// What it can't see: memory that nobody reports to c10 (at::from_blob; Comm::allocate does
+/// report), allocations of threads that don't carry the debug info, and anything while
 /// torch's own profiler records memory (it takes the same hook). A block of this rank that such a
 /// thread frees stays booked, so the total is too high by its size, until the allocator gives its
 /// address out again: then the lost block is taken off first. Tensors that cross threads are

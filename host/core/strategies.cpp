@@ -29,6 +29,26 @@ std::vector<MemoryItem> model_states(const std::vector<Parameter*>& parameters) 
           {"optimizer states", moments}};
 }
 
+// Axes that the host knows; a strategy may claim further ones.
+constexpr const char* kKnownAxes[] = {"pipeline", "data", "tensor"};
+
+bool is_known_axis(const std::string& axis) {
+  return std::find(std::begin(kKnownAxes), std::end(kKnownAxes), axis) != std::end(kKnownAxes);
+}
+
+ConfigError unclaimed(const RunConfig& config, const Mesh& mesh, const MeshAxis& axis) {
+  const std::string where = config.where("mesh." + axis.name);
+  const std::string nearest =
+      nearest_name(axis.name, {std::begin(kKnownAxes), std::end(kKnownAxes)});
+  if (!is_known_axis(axis.name))
+    return ConfigError(message(where, ": no strategy knows the axis ", axis.name,
+                               nearest.empty() ? "; remove it, or add the strategy that claims it"
+                                               : "; did you mean mesh." + nearest + "?"));
+  return ConfigError(message(where, ": no strategy splits the axis ", axis.name, " of size ",
+                             axis.size, "; add a [strategy.<name>] table that claims it, or start ",
+                             mesh.world_size() / axis.size, " ranks with ", axis.name, " = 1"));
+}
+
 }  // namespace
 
 int64_t SolvedPlan::memory_bytes() const {
@@ -90,11 +110,8 @@ void Strategies::check_claims(const RunConfig& config, const Mesh& mesh) const {
                                   "; remove one of the two tables"));
       owner = &loaded;
     }
-    if (axis.size > 1 && !owner)
-      throw ConfigError(message(config.where("mesh." + axis.name), ": no strategy splits the axis ",
-                                axis.name, " of size ", axis.size,
-                                "; add a [strategy.<name>] table that claims it, or start ",
-                                mesh.world_size() / axis.size, " ranks with ", axis.name, " = 1"));
+    if (!owner && (axis.size > 1 || !is_known_axis(axis.name)))
+      throw unclaimed(config, mesh, axis);
   }
 }
 

@@ -71,9 +71,9 @@ class BootstrapBase : public Bootstrap {
     auto* self = static_cast<BootstrapBase*>(context);
     try {
       const cleave_status status = call(static_cast<Derived&>(*self));
-      if (status != CLEAVE_OK) {
-        self->set_error(std::string("bootstrap: no rank has set \"") + key + "\" in time");
-      }
+      self->set_error(status == CLEAVE_OK
+                          ? ""
+                          : std::string("bootstrap: no rank has set \"") + key + "\" in time");
       return status;
     } catch (const std::exception& error) {
       self->set_error(error.what());

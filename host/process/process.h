@@ -32,8 +32,8 @@ class Bootstrap {
  public:
   virtual ~Bootstrap() = default;
   virtual const cleave_bootstrap& table() const = 0;
-  /// Why the last `set` or `get` failed, empty when none did: the C table carries a status only, so
-  /// the host adds this to the message of the plugin that gave up.
+  /// Why the last `set` or `get` failed, empty when it did not: the C table carries a status only,
+  /// so the host adds this to the message of the plugin that gave up.
   virtual std::string error() const = 0;
 };
 

@@ -83,6 +83,8 @@ TEST(ThreadBootstrap, TimesOutAndNamesTheKey) {
   EXPECT_EQ(get(*bootstraps[0], "never", kShortWaitMs).status, CLEAVE_TIMED_OUT);
   EXPECT_EQ(get(*bootstraps[0], "never", 0).status, CLEAVE_TIMED_OUT);
   EXPECT_EQ(bootstraps[0]->error(), "bootstrap: no rank has set \"never\" in time");
+  set(*bootstraps[0], "never", "x");
+  EXPECT_EQ(bootstraps[0]->error(), "");
 }
 
 TEST(ThreadBootstrap, TakesTheLongestTimeout) {
