@@ -17,10 +17,8 @@ Batch read_batch(const Dataset& dataset, const RunConfig& config, const Mesh& me
   for (int64_t i = 0; i < slice.count; ++i, token += T, target += T)
     dataset.read(slice.first + i, {token, static_cast<size_t>(T)},
                  {target, static_cast<size_t>(T)});
-  const at::Tensor valid =
-      config.data.ignore_token
-          ? targets.ne(*config.data.ignore_token).sum()
-          : at::scalar_tensor(targets.numel(), i64);
+  const at::Tensor valid = config.data.ignore_token ? targets.ne(*config.data.ignore_token).sum()
+                                                    : at::scalar_tensor(targets.numel(), i64);
   return {tokens.to(device), targets.to(device), valid.to(device)};
 }
 

@@ -12,7 +12,8 @@ constexpr size_t kErrorCapacity = 4096;
 }  // namespace
 
 Communicators::Communicators(const RunConfig& config, const Mesh& mesh,
-                             const cleave_bootstrap& bootstrap) {
+                             const Bootstrap& bootstrap) {
+  const int rank = bootstrap.table().rank, world_size = bootstrap.table().world_size;
   const PluginTable& table = config.communication.backend;
   const LoadedPlugin plugin = load_plugin(CLEAVE_COMMUNICATION, table.name, table.origin);
   const cleave_plugin& descriptor = *plugin.descriptor;
@@ -20,22 +21,21 @@ Communicators::Communicators(const RunConfig& config, const Mesh& mesh,
                                             descriptor.num_options, table);
   cleave_communicator* communicator = nullptr;
   std::string error(kErrorCapacity, '\0');
-  const int32_t status = descriptor.create_communicator(&bootstrap, options_->view(), &communicator,
-                                                        error.data(), error.size());
+  const int32_t status = descriptor.create_communicator(&bootstrap.table(), options_->view(),
+                                                        &communicator, error.data(), error.size());
   if (status != CLEAVE_OK)
     throw ConfigError(message(table.origin.text, ": communication ", table.name, ": ",
-                              error.c_str()));
+                              error.c_str(), bootstrap.error().empty() ? "" : ": ",
+                              bootstrap.error()));
   const int64_t timeout_ms = config.communication.timeout_s * 1000;
   world_ = std::make_unique<Comm>(communicator, "world", &stats_, timeout_ms);
-  if (world_->rank() != bootstrap.rank || world_->size() != bootstrap.world_size)
+  if (world_->rank() != rank || world_->size() != world_size)
     throw ConfigError(message(table.origin.text, ": communication ", table.name, " sees rank ",
-                              world_->rank(), " of ", world_->size(), ", the launcher says ",
-                              bootstrap.rank, " of ", bootstrap.world_size,
-                              "; start all ranks with one launcher"));
+                              world_->rank(), " of ", world_->size(), ", the launcher says ", rank,
+                              " of ", world_size, "; start all ranks with one launcher"));
   for (const MeshAxis& axis : mesh.axes()) {
-    const int color = mesh.group(bootstrap.rank, axis.name).front();
-    axes_[axis.name] =
-        world_->split(color, mesh.coordinate(bootstrap.rank, axis.name), axis.name);
+    const int color = mesh.group(rank, axis.name).front();
+    axes_[axis.name] = world_->split(color, mesh.coordinate(rank, axis.name), axis.name);
   }
 }
 

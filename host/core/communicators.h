@@ -9,13 +9,14 @@
 #include "cleave/mesh.h"
 #include "config/option_table.h"
 #include "config/run_config.h"
+#include "process/process.h"
 
 namespace cleave {
 
 class Communicators {
  public:
   /// Collective over all ranks of the run: loads the backend plugin and creates its communicators.
-  Communicators(const RunConfig& config, const Mesh& mesh, const cleave_bootstrap& bootstrap);
+  Communicators(const RunConfig& config, const Mesh& mesh, const Bootstrap& bootstrap);
   ~Communicators();
 
   Comm& world() { return *world_; }

@@ -37,8 +37,8 @@ class Embedding final : public Unit {
  public:
   Embedding(const ModelConfig& config, ParameterTable& table) {
     info = {"embedding", 0, {}};
-    weight_ = &table.use(info, "model.embed_tokens.weight",
-                         {config.vocab_size, config.hidden_size}, Init::normal);
+    weight_ = &table.use(info, "model.embed_tokens.weight", {config.vocab_size, config.hidden_size},
+                         Init::normal);
   }
 
   at::Tensor forward(Ops& ops, const at::Tensor& path, const MicroBatch& micro_batch) override {
@@ -63,8 +63,7 @@ class DecoderLayer final : public Unit {
       return &table.use(info, prefix + name, {size}, init);
     };
     const auto projection = [&](const std::string& name, int64_t out, int64_t in, bool bias) {
-      Parameter* weight =
-          &table.use(info, prefix + name + ".weight", {out, in}, Init::normal);
+      Parameter* weight = &table.use(info, prefix + name + ".weight", {out, in}, Init::normal);
       return Projection{weight, bias ? vector(name + ".bias", out, Init::zeros) : nullptr};
     };
     attention_norm_ = vector("input_layernorm.weight", C, Init::ones);
@@ -83,7 +82,8 @@ class DecoderLayer final : public Unit {
   }
 
  private:
-  // (B, T, C) -> (B, T, C). Head counts follow from the projections' sizes: fewer under tensor split.
+  // (B, T, C) -> (B, T, C). Head counts follow from the projections' sizes: fewer under tensor
+  // split.
   at::Tensor attention(Ops& ops, const at::Tensor& x) {
     const auto heads = [&](const at::Tensor& y) {
       return y.view({y.size(0), y.size(1), -1, head_dim_});
@@ -115,8 +115,7 @@ class Head final : public Unit {
   Head(const ModelConfig& config, ParameterTable& table) : eps_(config.rms_norm_eps) {
     info = {"head", static_cast<int>(config.num_hidden_layers) + 1, {}};
     norm_ = &table.use(info, "model.norm.weight", {config.hidden_size}, Init::ones);
-    const char* name =
-        config.tie_word_embeddings ? "model.embed_tokens.weight" : "lm_head.weight";
+    const char* name = config.tie_word_embeddings ? "model.embed_tokens.weight" : "lm_head.weight";
     weight_ = &table.use(info, name, {config.vocab_size, config.hidden_size}, Init::normal);
   }
 

@@ -10,8 +10,8 @@
 
 namespace cleave {
 
-/// Units in forward order: embedding, num_hidden_layers decoder layers, final norm + head. Registers
-/// every parameter in `table`; allocates nothing.
+/// Units in forward order: embedding, num_hidden_layers decoder layers, final norm + head.
+/// Registers every parameter in `table`; allocates nothing.
 std::vector<std::unique_ptr<Unit>> make_decoder(const ModelConfig& config, int64_t sequence_length,
                                                 ParameterTable& table);
 

@@ -11,7 +11,9 @@ namespace cleave {
 
 namespace {
 
-bool use_kernels(const at::Tensor& x) { return x.is_cpu() && x.scalar_type() == at::kFloat; }
+bool use_kernels(const at::Tensor& x) {
+  return x.is_cpu() && x.scalar_type() == at::kFloat;
+}
 
 // Parts are worth a thread from about 32 Ki elements.
 constexpr int64_t kGrainElements = 1 << 15;
@@ -22,7 +24,9 @@ int64_t grain_rows(int64_t row_elements) {
 // Rows summed into one partial weight gradient: fixed, so that the sum does not depend on threads.
 constexpr int64_t kBlockRows = 64;
 
-const float* data(const at::Tensor& x) { return x.const_data_ptr<float>(); }
+const float* data(const at::Tensor& x) {
+  return x.const_data_ptr<float>();
+}
 
 }  // namespace
 
@@ -130,9 +134,8 @@ void cross_entropy_kernels(at::Tensor& logits, const at::Tensor& targets, const 
   at::parallel_for(0, blocks, grain_rows(kBlockRows * V), [&](int64_t begin, int64_t end) {
     for (int64_t block = begin; block < end; ++block) {
       const int64_t row = block * kBlockRows, rows = std::min(kBlockRows, n - row);
-      losses[block] =
-          kernels().cross_entropy(out + row * V, ids.const_data_ptr<int64_t>() + row,
-                                  sink.ignore_token, scale, rows, V);
+      losses[block] = kernels().cross_entropy(out + row * V, ids.const_data_ptr<int64_t>() + row,
+                                              sink.ignore_token, scale, rows, V);
     }
   });
   double* sum = sink.sum.data_ptr<double>();

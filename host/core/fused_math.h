@@ -26,8 +26,8 @@ std::pair<at::Tensor, at::Tensor> swiglu_backward(const at::Tensor& dy, const at
 /// Half-split rotation of x (B, T, heads, D) by its position's phase, or back.
 at::Tensor rotate(const at::Tensor& x, const RotaryTable& rotary, bool inverse);
 
-/// Turns logits (n, V) float32 into the gradient of the loss, in place, and adds the loss of targets (n)
-/// to `sink.sum`.
+/// Turns logits (n, V) float32 into the gradient of the loss, in place, and adds the loss of
+/// targets (n) to `sink.sum`.
 void cross_entropy_gradient(at::Tensor& logits, const at::Tensor& targets, const LossSink& sink);
 
 }  // namespace cleave

@@ -20,8 +20,7 @@ double blocked_square_sum(const float* x, int64_t n) {
   std::vector<double> sums((n + kBlock - 1) / kBlock);
   at::parallel_for(0, sums.size(), 1, [&](int64_t begin, int64_t end) {
     for (int64_t block = begin; block < end; ++block)
-      sums[block] =
-          kernels().square_sum(x + block * kBlock, std::min(kBlock, n - block * kBlock));
+      sums[block] = kernels().square_sum(x + block * kBlock, std::min(kBlock, n - block * kBlock));
   });
   return std::accumulate(sums.begin(), sums.end(), 0.0);
 }

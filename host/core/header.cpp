@@ -24,8 +24,8 @@ void print_batch(std::ostream& out, const RunConfig& config, const Mesh& mesh) {
   const TrainConfig& train = config.train;
   out << "batch: " << train.global_batch_size << " = micro " << train.micro_batch_size << " x "
       << num_micro_batches(config, mesh) << " micro-batches x data " << mesh.size("data") << " ("
-      << train.global_batch_size * config.data.sequence_length << " tokens a step, "
-      << train.steps << " steps)\n";
+      << train.global_batch_size * config.data.sequence_length << " tokens a step, " << train.steps
+      << " steps)\n";
 }
 
 void print_memory(std::ostream& out, const SolvedPlan& plan) {

@@ -10,8 +10,8 @@
 
 namespace cleave {
 
-/// The plan alone: model, mesh, batch equation, dtypes, predicted memory and bytes (`host check`, and
-/// the first part of a run's header). Nothing has been allocated when this is printed.
+/// The plan alone: model, mesh, batch equation, dtypes, predicted memory and bytes (`host check`,
+/// and the first part of a run's header). Nothing has been allocated when this is printed.
 void print_plan(std::ostream& out, const RunConfig& config, const Mesh& mesh, Model& model,
                 const SolvedPlan& plan);
 

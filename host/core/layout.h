@@ -8,8 +8,9 @@
 
 namespace cleave {
 
-/// Axes from outermost to innermost: pipeline, data, axes that plugins add (by name), tensor. data is
-/// inferred when it is not written. ConfigError with the equation when the product is not `world_size`.
+/// Axes from outermost to innermost: pipeline, data, axes that plugins add (by name), tensor. data
+/// is inferred when it is not written. ConfigError with the equation when the product is not
+/// `world_size`.
 Mesh make_mesh(const RunConfig& config, int world_size);
 
 /// What [mesh] says without knowing the ranks: the product of the written axes.

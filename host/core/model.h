@@ -19,8 +19,8 @@ struct Model {
   std::vector<UnitInfo> unit_infos;
   std::vector<Parameter*> parameters;
 
-  /// Parameters in the order in which their gradients become ready: by the first unit that uses them,
-  /// last unit first; inside a unit in reverse order of use.
+  /// Parameters in the order in which their gradients become ready: by the first unit that uses
+  /// them, last unit first; inside a unit in reverse order of use.
   std::vector<Parameter*> backward_order() const;
 };
 

@@ -22,8 +22,8 @@ struct Group {
 class AdamW final : public Optimizer {
  public:
   AdamW(const std::vector<Parameter*>& parameters, const OptimizerConfig& config)
-      : config_(config), groups_{{config.weight_decay, {}, {}, {}, {}, {}, {}},
-                                 {0.0, {}, {}, {}, {}, {}, {}}} {
+      : config_(config),
+        groups_{{config.weight_decay, {}, {}, {}, {}, {}, {}}, {0.0, {}, {}, {}, {}, {}, {}}} {
     if (parameters.empty()) return;
     const auto f32 = at::TensorOptions().dtype(at::kFloat).device(parameters[0]->value.device());
     updates_ = at::zeros({}, f32);

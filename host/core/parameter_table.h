@@ -17,8 +17,8 @@ class ParameterTable {
  public:
   explicit ParameterTable(at::ScalarType dtype) : dtype_(dtype) {}
 
-  /// Registers the use of `name` by `unit`; a name that is there already is a tie and returns the same
-  /// entry (the shape must match). Nothing is allocated.
+  /// Registers the use of `name` by `unit`; a name that is there already is a tie and returns the
+  /// same entry (the shape must match). Nothing is allocated.
   Parameter& use(UnitInfo& unit, const std::string& name, std::vector<int64_t> shape, Init init);
 
   /// Table order; stable addresses.

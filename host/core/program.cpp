@@ -19,8 +19,8 @@ int exit_code(const std::exception& failure) {
   return dynamic_cast<const ConfigError*>(&failure) ? 2 : 1;
 }
 
-// One message: rank 0 speaks at once, and the launcher ends the other ranks when it exits. The others
-// speak only when that did not happen, that is, when rank 0 has no such failure.
+// One message: rank 0 speaks at once, and the launcher ends the other ranks when it exits. The
+// others speak only when that did not happen, that is, when rank 0 has no such failure.
 int report(const std::exception& failure, const ProcessInfo& process, std::ostream& error) {
   if (process.rank != 0) {
     std::this_thread::sleep_for(std::chrono::seconds(2));

@@ -43,12 +43,9 @@ void check_tokens(const Dataset& dataset, const RunConfig& config, Comm& world) 
 
 RunFacts run_facts(const RunConfig& config, const Mesh& mesh, const Model& model,
                    const SolvedPlan& plan) {
-  return {config.train.steps,
-          config.train.global_batch_size * config.data.sequence_length,
-          mesh.world_size(),
-          model.table.num_elements(),
-          plan.wire_bytes_per_step,
-          static_cast<double>(plan.memory_bytes()) / (1024.0 * 1024.0)};
+  return {config.train.steps,       config.train.global_batch_size * config.data.sequence_length,
+          mesh.world_size(),        model.table.num_elements(),
+          plan.wire_bytes_per_step, static_cast<double>(plan.memory_bytes()) / (1024.0 * 1024.0)};
 }
 
 // Everything that needs the other ranks.
@@ -84,10 +81,11 @@ void run_rank(const RunConfig& config, const ProcessInfo& process, const Bootstr
       strategies.solve(config, mesh, process.rank, model.unit_infos, model.parameters);
   num_micro_batches(config, mesh);
   const Dataset dataset(open_tokens(config.data.path), config.data);
-  communicators.emplace(config, mesh, bootstrap.table());
+  communicators.emplace(config, mesh, bootstrap);
   try {
-    train({config, mesh, process.rank, at::kCPU, model, dataset, *communicators, strategies, memory},
-          plan, out);
+    train(
+        {config, mesh, process.rank, at::kCPU, model, dataset, *communicators, strategies, memory},
+        plan, out);
   } catch (...) {
     communicators->abort();  // ranks that wait for this one end now, not at their timeout
     throw;

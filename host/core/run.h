@@ -13,11 +13,12 @@ namespace cleave {
 void run_rank(const RunConfig& config, const ProcessInfo& process, const Bootstrap& bootstrap,
               std::ostream& out);
 
-/// All ranks as threads of this process (backend local): as many as [mesh] says. Throws the error of
-/// the rank that failed first; the others are aborted.
+/// All ranks as threads of this process (backend local): as many as [mesh] says. Throws the error
+/// of the rank that failed first; the others are aborted.
 void run_threads(const RunConfig& config, std::ostream& out);
 
-/// Solves and prints the plan of a run on `world_size` ranks (0: what [mesh] says); allocates nothing.
+/// Solves and prints the plan of a run on `world_size` ranks (0: what [mesh] says); allocates
+/// nothing.
 void check(const RunConfig& config, int world_size, std::ostream& out);
 
 }  // namespace cleave

@@ -110,8 +110,7 @@ void Strategies::check_claims(const RunConfig& config, const Mesh& mesh) const {
                                   "; remove one of the two tables"));
       owner = &loaded;
     }
-    if (!owner && (axis.size > 1 || !is_known_axis(axis.name)))
-      throw unclaimed(config, mesh, axis);
+    if (!owner && (axis.size > 1 || !is_known_axis(axis.name))) throw unclaimed(config, mesh, axis);
   }
 }
 

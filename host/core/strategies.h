@@ -26,8 +26,8 @@ class Strategies {
   Strategies(const Strategies&) = delete;
   Strategies& operator=(const Strategies&) = delete;
 
-  /// Runs every plan(), then checks the whole: an axis larger than 1 that nobody claims, two claims on
-  /// one axis, two gradient reducers: ConfigError. Pure but for the strategies' own state.
+  /// Runs every plan(), then checks the whole: an axis larger than 1 that nobody claims, two claims
+  /// on one axis, two gradient reducers: ConfigError. Pure but for the strategies' own state.
   SolvedPlan solve(const RunConfig& config, const Mesh& mesh, int rank,
                    std::vector<UnitInfo>& units, std::vector<Parameter*>& parameters);
 

@@ -18,12 +18,16 @@ using torch::autograd::Function;
 using torch::autograd::variable_list;
 
 // Autograd contexts hold IValues only; parameters outlive every tape.
-int64_t pack(const void* pointer) { return reinterpret_cast<int64_t>(pointer); }
+int64_t pack(const void* pointer) {
+  return reinterpret_cast<int64_t>(pointer);
+}
 Parameter& parameter(AutogradContext* context, const char* key) {
   return *reinterpret_cast<Parameter*>(context->saved_data[key].toInt());
 }
 
-at::Tensor rows(const at::Tensor& x) { return x.reshape({-1, x.size(-1)}); }
+at::Tensor rows(const at::Tensor& x) {
+  return x.reshape({-1, x.size(-1)});
+}
 
 struct EmbeddingFunction : Function<EmbeddingFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor&, const at::Tensor& tokens,
@@ -107,7 +111,8 @@ struct RotaryFunction : Function<RotaryFunction> {
 };
 
 struct SwigluFunction : Function<SwigluFunction> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& gate, const at::Tensor& up) {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& gate,
+                            const at::Tensor& up) {
     context->save_for_backward({gate, up});
     return swiglu_forward(gate, up);
   }
@@ -133,8 +138,8 @@ struct CrossEntropyFunction : Function<CrossEntropyFunction> {
     auto& data = context->saved_data;
     const LossSink sink{data["sum"].toTensor(), data["gradient_scale"].toTensor(),
                         data["ignore_token"].toInt()};
-    const at::Tensor dhidden = cross_entropy_backward(
-        rows(saved[0]), parameter(context, "weight"), saved[1].flatten(), sink);
+    const at::Tensor dhidden = cross_entropy_backward(rows(saved[0]), parameter(context, "weight"),
+                                                      saved[1].flatten(), sink);
     return {dhidden.view(saved[0].sizes()), at::Tensor(), at::Tensor(), at::Tensor()};
   }
 };
@@ -172,7 +177,8 @@ at::Tensor TorchOps::swiglu(const at::Tensor& gate, const at::Tensor& up) {
 
 at::Tensor TorchOps::cross_entropy(const at::Tensor& hidden, Parameter& weight,
                                    const at::Tensor& targets, const LossSink& sink) {
-  if (at::GradMode::is_enabled()) return CrossEntropyFunction::apply(hidden, &weight, targets, sink);
+  if (at::GradMode::is_enabled())
+    return CrossEntropyFunction::apply(hidden, &weight, targets, sink);
   cross_entropy_forward(rows(hidden), weight, targets.flatten(), sink);
   return at::zeros({}, hidden.options());
 }

@@ -49,10 +49,9 @@ struct Trainer::TargetCount {
 Trainer::Trainer(const TrainerContext& context, Trace* trace)
     : context_(context),
       num_micro_batches_(num_micro_batches(context.config, context.mesh)),
-      flops_per_step_(
-          flops_per_token(context.config.model, context.config.data.sequence_length) *
-          static_cast<double>(context.config.train.global_batch_size *
-                              context.config.data.sequence_length)),
+      flops_per_step_(flops_per_token(context.config.model, context.config.data.sequence_length) *
+                      static_cast<double>(context.config.train.global_batch_size *
+                                          context.config.data.sequence_length)),
       observers_(context.strategies.unit_observers()),
       tape_(context.model.units, ops_, observers_),
       trace_(trace),
@@ -60,18 +59,16 @@ Trainer::Trainer(const TrainerContext& context, Trace* trace)
   if (trace_) {
     trace_observer_ = std::make_unique<TraceObserver>(*trace_);
     observers_.insert(observers_.begin(), trace_observer_.get());
-    context_.communicators.set_trace([this](const std::string& name, int64_t bytes,
-                                            Clock::time_point begin, Clock::time_point end) {
-      trace_->span("communication", name, begin, end, bytes);
-    });
+    context_.communicators.set_trace(
+        [this](const std::string& name, int64_t bytes, Clock::time_point begin,
+               Clock::time_point end) { trace_->span("communication", name, begin, end, bytes); });
   }
   Model& model = context_.model;
   model.table.materialize(context_.device, context_.config.train.seed,
                           context_.config.model.initializer_range);
-  context_.strategies.start({context_.mesh, context_.rank, context_.device, model.unit_infos,
-                             model.parameters, [this](std::string_view axis) -> Comm& {
-                               return context_.communicators.axis(axis);
-                             }});
+  context_.strategies.start(
+      {context_.mesh, context_.rank, context_.device, model.unit_infos, model.parameters,
+       [this](std::string_view axis) -> Comm& { return context_.communicators.axis(axis); }});
   const std::vector<Parameter*> order = model.backward_order();
   {
     MemoryScope scope(MemoryCategory::gradients);
@@ -163,8 +160,9 @@ double Trainer::gradient_norm(int64_t step) {
   if (world.size() > 1) world.all_reduce(sum, ReduceOp::max).wait_host();
   const double norm = std::sqrt(sum.item<double>());
   if (!std::isfinite(norm))
-    throw RuntimeError(message("step ", step + 1, ": the gradient norm is not finite; weights are as ",
-                               "after step ", step, "; lower optimizer.lr or check the data"));
+    throw RuntimeError(message("step ", step + 1,
+                               ": the gradient norm is not finite; weights are as ", "after step ",
+                               step, "; lower optimizer.lr or check the data"));
   return norm;
 }
 

@@ -38,8 +38,8 @@ class Trainer {
   Trainer(const TrainerContext& context, Trace* trace);
   ~Trainer();
 
-  /// Runs all steps; `reporter` is rank 0's, nullptr elsewhere. Throws RuntimeError naming the step on
-  /// a non-finite gradient or an empty batch.
+  /// Runs all steps; `reporter` is rank 0's, nullptr elsewhere. Throws RuntimeError naming the step
+  /// on a non-finite gradient or an empty batch.
   void train(Reporter* reporter);
 
   /// One optimizer update (from 0). Every rank returns the same record.

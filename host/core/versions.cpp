@@ -1,11 +1,11 @@
 #include "core/versions.h"
 
-#include <CLI/Version.hpp>
-#include <boost/version.hpp>
-#include <nlohmann/json.hpp>
 #include <spdlog/version.h>
 #include <toml++/toml.h>
 #include <torch/headeronly/version.h>
+#include <CLI/Version.hpp>
+#include <boost/version.hpp>
+#include <nlohmann/json.hpp>
 
 namespace cleave {
 

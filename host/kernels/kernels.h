@@ -1,6 +1,7 @@
-// Fused float32 loops for the CPU: one pass over memory where separate ATen calls take four to eight.
-// Compiled once per instruction set, chosen at run time. Dense row-major buffers unless strides are
-// given; the caller splits rows over threads. Rounding differs between instruction sets by 1e-7.
+// Fused float32 loops for the CPU: one pass over memory where separate ATen calls take four to
+// eight. Compiled once per instruction set, chosen at run time. Dense row-major buffers unless
+// strides are given; the caller splits rows over threads. Rounding differs between instruction sets
+// by 1e-7.
 #pragma once
 
 #include <cstdint>
@@ -9,16 +10,17 @@ namespace cleave {
 
 /// Extents and element strides of a (batch, token, head, dim) tensor whose last dim is dense.
 struct HeadLayout {
-  int64_t tokens, heads, half;                          ///< dim = 2 half
-  int64_t batch_stride, token_stride, head_stride;      ///< of the input; the output is dense
+  int64_t tokens, heads, half;                      ///< dim = 2 half
+  int64_t batch_stride, token_stride, head_stride;  ///< of the input; the output is dense
 };
 
 struct Kernels {
   const char* name;  ///< "avx512", "avx2", "baseline"
 
-  /// y = x * scale * weight with scale = 1 / sqrt(mean(x^2) + eps) per row of `n`; keeps scale (rows).
-  void (*rms_norm)(const float* x, const float* weight, float eps, int64_t rows, int64_t n, float* y,
-                   float* scale);
+  /// y = x * scale * weight with scale = 1 / sqrt(mean(x^2) + eps) per row of `n`; keeps scale
+  /// (rows).
+  void (*rms_norm)(const float* x, const float* weight, float eps, int64_t rows, int64_t n,
+                   float* y, float* scale);
   /// dx, and weight_gradient (n) += sum over rows of dy * x * scale.
   void (*rms_norm_backward)(const float* dy, const float* x, const float* weight,
                             const float* scale, int64_t rows, int64_t n, float* dx,
@@ -31,8 +33,8 @@ struct Kernels {
   /// cos, sin (tokens, half).
   void (*rotate)(const float* x, const HeadLayout& layout, const float* cos, const float* sin,
                  float sign, int64_t begin, int64_t end, float* y);
-  /// Per row of `n` logits: replaces them with scale * (softmax - one_hot(target)) and returns the sum
-  /// of log(sum(exp)) - logit[target]; rows whose target is `ignore` become 0 and add nothing.
+  /// Per row of `n` logits: replaces them with scale * (softmax - one_hot(target)) and returns the
+  /// sum of log(sum(exp)) - logit[target]; rows whose target is `ignore` become 0 and add nothing.
   double (*cross_entropy)(float* logits, const int64_t* targets, int64_t ignore, float scale,
                           int64_t rows, int64_t n);
   /// Sum of squares in float64.

@@ -3,7 +3,8 @@
 // -fopenmp-simd lets the compiler reorder the marked sums; it does so the same way in every run.
 
 inline float exp_float(float x) {
-  // x = n ln2 + r, exp(r) by a polynomial (Cephes, 1 ulp on |r| <= ln2 / 2), 2^n through the exponent
+  // x = n ln2 + r, exp(r) by a polynomial (Cephes, 1 ulp on |r| <= ln2 / 2), 2^n through the
+  // exponent
   x = x < -87.0f ? -87.0f : (x > 88.0f ? 88.0f : x);
   const float shifted = x * 1.44269504089f + 12582912.0f;  // rounds to an integer in the low bits
   const uint32_t n = std::bit_cast<uint32_t>(shifted) - 0x4B400000u;  // unsigned: NaN may come by
@@ -20,7 +21,9 @@ inline float exp_float(float x) {
   return p * std::bit_cast<float>((n + 127u) << 23);
 }
 
-inline float sigmoid(float x) { return 1.0f / (1.0f + exp_float(-x)); }
+inline float sigmoid(float x) {
+  return 1.0f / (1.0f + exp_float(-x));
+}
 
 void rms_norm(const float* x, const float* weight, float eps, int64_t rows, int64_t n, float* y,
               float* scale) {
@@ -74,8 +77,7 @@ void rotate(const float* x, const HeadLayout& layout, const float* cos, const fl
     const int64_t token = row % layout.tokens;
     const float* c = cos + token * half;
     const float* s = sin + token * half;
-    const float* in =
-        x + row / layout.tokens * layout.batch_stride + token * layout.token_stride;
+    const float* in = x + row / layout.tokens * layout.batch_stride + token * layout.token_stride;
     float* out = y + row * layout.heads * 2 * half;
     for (int64_t head = 0; head < layout.heads; ++head, in += layout.head_stride, out += 2 * half) {
 #pragma omp simd

@@ -38,7 +38,9 @@ std::vector<float> numbers(int64_t n, double scale, int seed) {
   return x;
 }
 
-double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+double sigmoid(double x) {
+  return 1 / (1 + std::exp(-x));
+}
 
 class KernelsTest : public testing::TestWithParam<const Kernels*> {};
 INSTANTIATE_TEST_SUITE_P(Sets, KernelsTest, testing::ValuesIn(runnable()),

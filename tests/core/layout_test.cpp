@@ -52,8 +52,7 @@ TEST(Mesh, InfersDataFromTheRanks) {
 }
 
 TEST(Mesh, RefusesAProductThatIsNotTheNumberOfRanks) {
-  const auto error =
-      error_of([] { make_mesh(config_with({{"data", 3}, {"tensor", 2}}), 4); });
+  const auto error = error_of([] { make_mesh(config_with({{"data", 3}, {"tensor", 2}}), 4); });
   EXPECT_NE(error.find("data 3 x tensor 2 = 6, but there are 4 ranks"), std::string::npos) << error;
 }
 

@@ -37,7 +37,9 @@ struct Fixture {
     const at::Tensor ids = at::remainder(at::arange(B * (T + 1), at::kLong) * 31 + 7 * index, 97);
     const at::Tensor rows = ids.view({B, T + 1});
     const auto f64 = at::TensorOptions().dtype(at::kDouble);
-    return {index, rows.narrow(1, 0, T).contiguous(), rows.narrow(1, 1, T).contiguous(),
+    return {index,
+            rows.narrow(1, 0, T).contiguous(),
+            rows.narrow(1, 1, T).contiguous(),
             {at::zeros({}, f64), at::full({}, 1.0 / 40, f64), 5}};
   }
 
@@ -86,8 +88,7 @@ at::Tensor reference_loss(const ModelConfig& c, Weights& w, const MicroBatch& mb
     };
     const int64_t repeat = c.num_attention_heads / c.num_key_value_heads;
     const at::Tensor q = rope(heads("self_attn.q_proj"), c.rope_theta);
-    const at::Tensor k =
-        rope(heads("self_attn.k_proj"), c.rope_theta).repeat_interleave(repeat, 1);
+    const at::Tensor k = rope(heads("self_attn.k_proj"), c.rope_theta).repeat_interleave(repeat, 1);
     const at::Tensor v = heads("self_attn.v_proj").repeat_interleave(repeat, 1);
     const at::Tensor scores = at::matmul(q, k.transpose(2, 3)) / std::sqrt(double(D));
     const at::Tensor attended =
@@ -151,8 +152,7 @@ TEST_P(TapeTest, MatchesTheFloat64ReferenceOverTwoMicroBatches) {
   for (const at::Tensor& g : gradients) all += g.pow(2).sum().item<double>();
   for (size_t i = 0; i < leaves.size(); ++i) {
     const at::Tensor& mine = f.model->parameters[i]->gradient;
-    const double bound =
-        1e-5 * std::max(gradients[i].norm().item<double>(), 1e-2 * std::sqrt(all));
+    const double bound = 1e-5 * std::max(gradients[i].norm().item<double>(), 1e-2 * std::sqrt(all));
     EXPECT_LE((mine.to(at::kDouble) - gradients[i]).norm().item<double>(), bound)
         << f.model->parameters[i]->name;
   }

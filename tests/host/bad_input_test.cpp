@@ -15,7 +15,9 @@ struct BadInput {
   int ranks = 2;
 };
 
-void PrintTo(const BadInput& input, std::ostream* out) { *out << input.name; }
+void PrintTo(const BadInput& input, std::ostream* out) {
+  *out << input.name;
+}
 
 class BadInputTest : public testing::TestWithParam<BadInput> {};
 INSTANTIATE_TEST_SUITE_P(
@@ -27,17 +29,20 @@ INSTANTIATE_TEST_SUITE_P(
         BadInput{"NotANumber", {{"optimizer.lr", "nan"}}, "nan"},
         BadInput{"MeshProduct", {{"mesh.data", "3"}}, "data 3 = 3, but there are 2 ranks"},
         BadInput{"UnclaimedAxis", {{"mesh.tensor", "2"}}, "no strategy splits the axis tensor"},
-        BadInput{"IndivisibleBatch", {{"train.global_batch_size", "25"}},
+        BadInput{"IndivisibleBatch",
+                 {{"train.global_batch_size", "25"}},
                  "= 25 is not a multiple of micro_batch_size 1 x data 2"},
         BadInput{"MissingData", {{"data.path", "\"nowhere.txt\""}}, "nowhere.txt"},
         BadInput{"TooFewTokens", {{"data.sequence_length", "20000"}}, "20000"},
-        BadInput{"TokenBeyondVocabulary", {{"model.vocab_size", "101"}},
+        BadInput{"TokenBeyondVocabulary",
+                 {{"model.vocab_size", "101"}},
                  "is not in 0..model.vocab_size - 1 = 100"},
         BadInput{"UnknownStrategy", {{"strategy.ddq.x", "1"}}, "ddq"},
         BadInput{"UnknownBackend", {{"communication.backend", "\"mpl\""}}, "mpl"},
         BadInput{"UnknownOption", {{"strategy.ddp.bucket_byte", "4"}}, "bucket_bytes"},
         BadInput{"MetricsFolderIsAFile", {{"metrics.directory", "\"text.txt\""}}, "text.txt"},
-        BadInput{"LocalUnderLauncher", {{"communication.backend", "\"local\""}},
+        BadInput{"LocalUnderLauncher",
+                 {{"communication.backend", "\"local\""}},
                  "start host without a launcher"}),
     [](const auto& info) { return info.param.name; });
 
@@ -91,7 +96,8 @@ TEST(BadInput, FailureAtRunTimeEndsAllRanksWithOne) {
   const Outcome run = run_command("mpirun -np 3 host --config run.toml", folder.path());
   EXPECT_EQ(run.exit_code, 1) << run.output;
   EXPECT_TRUE(run.contains("the gradient norm is not finite")) << run.output;
-  EXPECT_EQ(run_command("pgrep -f " + folder.path().string() + " || true", folder.path()).output, "");
+  EXPECT_EQ(run_command("pgrep -f " + folder.path().string() + " || true", folder.path()).output,
+            "");
 }
 
 TEST(BadInput, KilledRankEndsTheOthers) {

@@ -52,8 +52,7 @@ TEST(Cli, PrintedConfigLoadsToTheSameRun) {
   ASSERT_EQ(first.exit_code, 0) << first.output;
   EXPECT_TRUE(first.contains("--set")) << first.output;
   std::ofstream(folder.path() / "printed.toml") << first.output;
-  const Outcome second =
-      run_command("host --config printed.toml --print-config", folder.path());
+  const Outcome second = run_command("host --config printed.toml --print-config", folder.path());
   ASSERT_EQ(second.exit_code, 0) << second.output;
   EXPECT_TRUE(second.contains("steps = 7")) << second.output;
 }
@@ -89,16 +88,16 @@ TEST(Policy, EveryConfigIsValid) {
   fs::create_directories(folder.path() / "data");
   std::ofstream(folder.path() / "data" / "shakespeare.txt") << std::string(100000, 'a');
   for (const auto& entry : fs::directory_iterator(CLEAVE_SOURCE "/configs")) {
-    const Outcome run =
-        run_command("host check --config " + entry.path().string() + " --world-size 2",
-                    folder.path());
+    const Outcome run = run_command(
+        "host check --config " + entry.path().string() + " --world-size 2", folder.path());
     EXPECT_EQ(run.exit_code, 0) << entry.path() << run.output;
   }
 }
 
 TEST(Policy, FilesStayWithinTheirBudget) {
   for (const char* part : {"host", "plugins", "sdk"})
-    for (const auto& entry : fs::recursive_directory_iterator(CLEAVE_SOURCE "/" + std::string(part))) {
+    for (const auto& entry :
+         fs::recursive_directory_iterator(CLEAVE_SOURCE "/" + std::string(part))) {
       const std::string extension = entry.path().extension().string();
       if (extension != ".cpp" && extension != ".h") continue;
       const std::string text = content(entry.path());

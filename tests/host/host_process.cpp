@@ -55,8 +55,10 @@ int Outcome::count(const std::string& text) const {
 
 Outcome run_command(const std::string& command, const std::filesystem::path& folder) {
   const auto begin = std::chrono::steady_clock::now();
-  const std::string shell = "cd '" + folder.string() + "' && CLEAVE_PROGRAMS='" CLEAVE_PROGRAMS
-                            "' timeout -k 5 120 " CLEAVE_ENV " bash -c '" + command + "' 2>&1";
+  const std::string shell = "cd '" + folder.string() +
+                            "' && CLEAVE_PROGRAMS='" CLEAVE_PROGRAMS
+                            "' timeout -k 5 120 " CLEAVE_ENV " bash -c '" +
+                            command + "' 2>&1";
   FILE* pipe = popen(shell.c_str(), "r");
   Outcome outcome{};
   std::array<char, 4096> buffer;
@@ -64,8 +66,7 @@ Outcome run_command(const std::string& command, const std::filesystem::path& fol
     outcome.output.append(buffer.data(), n);
   const int status = pclose(pipe);
   outcome.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  outcome.seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return outcome;
 }
 

@@ -103,8 +103,10 @@ TEST(Train, FirstBucketIsReducedWhileBackwardRuns) {
 
 TEST(Train, LearnsTheText) {
   const TemporaryFolder folder;
-  write_run(folder.path(), {{"train.steps", "60"}, {"optimizer.lr", "1e-2"},
-                            {"optimizer.epsilon", "1e-8"}, {"train.micro_batch_size", "6"}});
+  write_run(folder.path(), {{"train.steps", "60"},
+                            {"optimizer.lr", "1e-2"},
+                            {"optimizer.epsilon", "1e-8"},
+                            {"train.micro_batch_size", "6"}});
   ASSERT_EQ(run_command(mpirun(2), folder.path()).exit_code, 0);
   const auto losses = metric(folder.path(), "loss");
   EXPECT_LT(std::stod(losses.back()), std::stod(losses.front()) - 0.1);

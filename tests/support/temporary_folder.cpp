@@ -11,6 +11,8 @@ TemporaryFolder::TemporaryFolder() {
   path_ = mkdtemp(name.data());
 }
 
-TemporaryFolder::~TemporaryFolder() { std::filesystem::remove_all(path_); }
+TemporaryFolder::~TemporaryFolder() {
+  std::filesystem::remove_all(path_);
+}
 
 }  // namespace cleave::test

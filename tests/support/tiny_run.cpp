@@ -27,15 +27,15 @@ RunResult run_rank(const RunConfig& config, const Mesh& mesh, int rank,
                    const Bootstrap& bootstrap) {
   MemoryAccount memory;
   at::set_num_threads(1);
-  Communicators communicators(config, mesh, bootstrap.table());
+  Communicators communicators(config, mesh, bootstrap);
   Model model(config);
   Strategies strategies(config);
   RunResult result;
   try {
     strategies.solve(config, mesh, rank, model.unit_infos, model.parameters);
     const Dataset dataset(open_tokens(config.data.path), config.data);
-    Trainer trainer({config, mesh, rank, at::kCPU, model, dataset, communicators, strategies, memory},
-                    nullptr);
+    Trainer trainer(
+        {config, mesh, rank, at::kCPU, model, dataset, communicators, strategies, memory}, nullptr);
     result.initial_weights = copy(model.parameters, &Parameter::value);
     for (int64_t step = 0; step < config.train.steps; ++step) {
       result.records.push_back(trainer.train_step(step));

@@ -13,8 +13,8 @@
 
 namespace cleave::test {
 
-/// Vocabulary 97, hidden 32, 5 layers, 4 heads, 2 kv heads, sequence 16, weights of std 0.2, AdamW with
-/// epsilon 1e-2, a clip that bites; text with an uneven share of ignored tokens in `folder`.
+/// Vocabulary 97, hidden 32, 5 layers, 4 heads, 2 kv heads, sequence 16, weights of std 0.2, AdamW
+/// with epsilon 1e-2, a clip that bites; text with an uneven share of ignored tokens in `folder`.
 RunConfig tiny_config(const TemporaryFolder& folder);
 
 struct RunResult {

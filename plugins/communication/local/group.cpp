@@ -11,6 +11,8 @@ namespace {
 // Below this, the last rank to submit does it all: cheaper than waking the others.
 constexpr int64_t kInlineBytes = 256 * 1024;
 
+constexpr const char* kAborted = "the communicator was aborted";
+
 bool is_transfer(const cleave_collective& call) {
   return call.op == CLEAVE_SEND || call.op == CLEAVE_RECV;
 }
@@ -66,6 +68,7 @@ std::shared_ptr<Transaction> Group::join(int rank, const cleave_collective& call
 std::shared_ptr<Transaction> Group::submit(int rank, const cleave_collective& call) {
   std::unique_lock lock(mutex_);
   const auto transaction = join(rank, call);
+  if (aborted_) finish(*transaction, CLEAVE_ABORTED, kAborted);
   if (!transaction->all_arrived() || transaction->status() != CLEAVE_PENDING) return transaction;
   const std::string error = transaction->plan();
   if (!error.empty()) {
@@ -101,7 +104,7 @@ void Group::settle(int rank, Transaction& transaction, const Deadline& deadline)
   if (transaction.all_arrived() && transaction.pieces_done())
     finish(transaction, CLEAVE_OK, "");
   else if (aborted_)
-    finish(transaction, CLEAVE_ABORTED, "the communicator was aborted");
+    finish(transaction, CLEAVE_ABORTED, kAborted);
   else if (deadline.passed())
     finish(transaction, CLEAVE_TIMED_OUT,
            message("rank ", rank, " gave up after ", deadline.timeout_ms, " ms waiting for ",

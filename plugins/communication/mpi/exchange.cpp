@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cleave/error.h"
+#include "split_message.h"
 
 namespace cleave::mpi {
 namespace {
@@ -19,13 +20,6 @@ int count_requests(const Channel& channel, const std::vector<Transfer>& transfer
 }
 
 }  // namespace
-
-std::vector<Message> split_message(int64_t bytes, int64_t limit) {
-  std::vector<Message> messages;
-  for (int64_t offset = 0; offset < bytes; offset += limit)
-    messages.push_back({offset, std::min(limit, bytes - offset)});
-  return messages;
-}
 
 Exchange::Exchange(std::shared_ptr<Channel> channel, std::vector<Transfer> transfers, int tag,
                    bool wire)

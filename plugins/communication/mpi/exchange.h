@@ -12,13 +12,6 @@
 
 namespace cleave::mpi {
 
-struct Message {
-  int64_t offset;
-  int64_t bytes;
-};
-/// How `bytes` travel when one message may carry `limit`.
-std::vector<Message> split_message(int64_t bytes, int64_t limit);
-
 struct Transfer {
   int peer;
   const void* send;

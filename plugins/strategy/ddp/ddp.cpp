@@ -31,7 +31,8 @@ class Ddp final : public Strategy, public GradientReducer {
       elements += parameter->value_placement.num_elements();
     }
     plan.wire_bytes_per_step = sizeof(float) * elements * 2 * (ranks - 1) / ranks;
-    // Sixteen buckets are enough to overlap; below 1 MiB latency counts, above 25 MiB nothing gains.
+    // Sixteen buckets are enough to overlap; below 1 MiB latency counts, above 25 MiB nothing
+    // gains.
     if (bucket_bytes_ == 0)
       bucket_bytes_ = std::clamp<int64_t>(elements * sizeof(float) / 16, kMiB, 25 * kMiB);
     int64_t padded_elements = 0;

@@ -18,41 +18,42 @@ namespace cleave {
 constexpr cleave_abi this_abi() {
   return {
 #ifdef CLEAVE_WITH_TORCH
-      TORCH_VERSION,
+    TORCH_VERSION,
 #else
-      "",
+    "",
 #endif
 #if defined(__clang__)
-      "clang " CLEAVE_STRINGIFY(__clang_major__),
+        "clang " CLEAVE_STRINGIFY(__clang_major__),
 #else
-      "gcc " CLEAVE_STRINGIFY(__GNUC__),
+        "gcc " CLEAVE_STRINGIFY(__GNUC__),
 #endif
 #if defined(_LIBCPP_VERSION)
-      "libc++",
+        "libc++",
 #elif defined(_GLIBCXX_DEBUG)
-      "libstdc++ debug",
+        "libstdc++ debug",
 #else
-      "libstdc++",
+    "libstdc++",
 #endif
 #if defined(__x86_64__)
-      "x86_64",
+        "x86_64",
 #elif defined(__aarch64__)
-      "aarch64",
+        "aarch64",
 #else
-      "other",
+        "other",
 #endif
 #if defined(_GLIBCXX_USE_CXX11_ABI)
-      _GLIBCXX_USE_CXX11_ABI,
+        _GLIBCXX_USE_CXX11_ABI,
 #else
-      0,
+        0,
 #endif
-      __GXX_ABI_VERSION,
+        __GXX_ABI_VERSION,
 #if defined(__SANITIZE_ADDRESS__)
-      1u,
+        1u,
 #else
-      0u,
+        0u,
 #endif
-      0u};
+        0u
+  };
 }
 
 }  // namespace cleave

@@ -26,16 +26,13 @@ enum cleave_status {
 
 /* Sizes: n = ranks of the communicator, `count` in elements of `dtype`, buffers dense.
  *   all_reduce      send count, recv count; in place: send == recv
- *   reduce_scatter  send n*count, recv count (rank r keeps block r); in place: recv == send + r*count
- *                   v form: recv_counts[n]; send their sum, recv recv_counts[r]
- *   all_gather      send count, recv n*count; in place: send == recv + r*count
- *                   v form: recv_counts[n]; send recv_counts[r], recv their sum
- *   broadcast       recv count on every rank, the content comes from rank `peer`
- *   all_to_all      send n*count, recv n*count; not in place
- *                   v form: send_counts[n] and recv_counts[n]
- *   send, recv      count elements to / from rank `peer`, matched by `tag` in order
- *   barrier         no buffers
- * A count of 0 is allowed everywhere. All ranks call collectives in the same order. */
+ *   reduce_scatter  send n*count, recv count (rank r keeps block r); in place: recv == send +
+ * r*count v form: recv_counts[n]; send their sum, recv recv_counts[r] all_gather      send count,
+ * recv n*count; in place: send == recv + r*count v form: recv_counts[n]; send recv_counts[r], recv
+ * their sum broadcast       recv count on every rank, the content comes from rank `peer` all_to_all
+ * send n*count, recv n*count; not in place v form: send_counts[n] and recv_counts[n] send, recv
+ * count elements to / from rank `peer`, matched by `tag` in order barrier         no buffers A
+ * count of 0 is allowed everywhere. All ranks call collectives in the same order. */
 enum cleave_op {
   CLEAVE_ALL_REDUCE = 0,
   CLEAVE_REDUCE_SCATTER = 1,
@@ -89,7 +86,8 @@ struct cleave_work;
 /* What a backend can do, known before anything is allocated. */
 struct cleave_capabilities {
   uint32_t struct_size;
-  uint32_t stream_ordered; /* 1: honours cleave_collective.stream (NCCL); 0: the host synchronises */
+  uint32_t
+      stream_ordered; /* 1: honours cleave_collective.stream (NCCL); 0: the host synchronises */
   /* bit d of dtypes[device][op] is set when that op works on dtype d there */
   uint32_t dtypes[CLEAVE_NUM_DEVICES][CLEAVE_NUM_OPS];
 };
@@ -109,7 +107,7 @@ struct cleave_communicator_api {
   int32_t (*submit)(struct cleave_communicator*, const struct cleave_collective*,
                     struct cleave_work** work);
   int32_t (*work_poll)(struct cleave_work*);
-  int32_t (*work_wait_host)(struct cleave_work*); /* blocks the calling thread */
+  int32_t (*work_wait_host)(struct cleave_work*);                 /* blocks the calling thread */
   int32_t (*work_wait_stream)(struct cleave_work*, void* stream); /* later kernels wait */
   void (*work_release)(struct cleave_work*); /* before done: the operation still completes */
 
@@ -126,7 +124,7 @@ struct cleave_communicator_api {
   void* (*allocate)(struct cleave_communicator*, uint64_t bytes, int32_t device);
   void (*deallocate)(struct cleave_communicator*, void* memory, uint64_t bytes, int32_t device);
 
-  void (*abort)(struct cleave_communicator*);       /* any thread; never blocks; wakes all waiters */
+  void (*abort)(struct cleave_communicator*); /* any thread; never blocks; wakes all waiters */
   int32_t (*finalize)(struct cleave_communicator*); /* collective; after it only destroy is legal */
   void (*destroy)(struct cleave_communicator*);     /* local; never communicates */
 };
@@ -147,7 +145,8 @@ struct cleave_bootstrap {
   int32_t threads;    /* 1: the ranks are threads of one process */
   void* context;
   int32_t (*set)(void* context, const char* key, const void* value, uint64_t bytes);
-  /* Waits up to timeout_ms for the key, then copies at most `capacity` bytes; *bytes is its size. */
+  /* Waits up to timeout_ms for the key, then copies at most `capacity` bytes; *bytes is its size.
+   */
   int32_t (*get)(void* context, const char* key, void* value, uint64_t capacity, uint64_t* bytes,
                  int64_t timeout_ms);
 };

@@ -15,7 +15,8 @@ class ConfigError : public std::runtime_error {
   ~ConfigError() override;
 };
 
-/// Something failed while running (a peer died, a timeout, non-finite loss). The program exits with 1.
+/// Something failed while running (a peer died, a timeout, non-finite loss). The program exits
+/// with 1.
 class RuntimeError : public std::runtime_error {
  public:
   explicit RuntimeError(const std::string& message);
@@ -36,8 +37,8 @@ std::string message(const Parts&... parts) {
 }  // namespace cleave
 
 /// For invariants of our own code: throws RuntimeError with the C++ line. Never for user errors.
-#define CLEAVE_CHECK(condition, ...)                                          \
-  do {                                                                        \
-    if (!(condition))                                                         \
+#define CLEAVE_CHECK(condition, ...)                                                        \
+  do {                                                                                      \
+    if (!(condition))                                                                       \
       ::cleave::fail_check(__FILE__, __LINE__, #condition, ::cleave::message(__VA_ARGS__)); \
   } while (false)

@@ -1,8 +1,9 @@
 // The seam below the unit: every use of a parameter goes through these calls, so a strategy can
 // replace them (tensor parallel), gather behind the handle (sharding) or defer weight gradients.
 //
-// Shapes: B sequences of a micro-batch, T tokens, C hidden, H heads, K key/value heads, D head size,
-// F intermediate, V vocabulary. Sharded extents keep their letter with a divisor in comments (C/N).
+// Shapes: B sequences of a micro-batch, T tokens, C hidden, H heads, K key/value heads, D head
+// size, F intermediate, V vocabulary. Sharded extents keep their letter with a divisor in comments
+// (C/N).
 //
 // Gradients of parameters are no part of the autograd graph: the backward of each call adds them to
 // Parameter::gradient (float32). What flows through autograd is activations alone.
@@ -49,15 +50,16 @@ class Ops {
   /// live until backward.
   virtual std::vector<at::Tensor> linear(const at::Tensor& x,
                                          const std::vector<Projection>& projections) = 0;
-  /// Rotates q (B, T, H, D) and k (B, T, K, D) by position (Su et al. 2021, half-split layout), then
-  /// causal grouped-query attention; returns (B, T, H, D).
+  /// Rotates q (B, T, H, D) and k (B, T, K, D) by position (Su et al. 2021, half-split layout),
+  /// then causal grouped-query attention; returns (B, T, H, D).
   virtual at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                const RotaryTable& rotary) = 0;
   /// silu(gate) * up (Shazeer 2020).
   virtual at::Tensor swiglu(const at::Tensor& gate, const at::Tensor& up) = 0;
   /// Logits = hidden W^T and their cross-entropy, in chunks of tokens, so full logits never exist.
-  /// With gradients on, the chunk's loss is added to `sink.sum` in backward, where loss and gradient
-  /// come from the same logits; without, at once. Returns a scalar whose gradient starts backward.
+  /// With gradients on, the chunk's loss is added to `sink.sum` in backward, where loss and
+  /// gradient come from the same logits; without, at once. Returns a scalar whose gradient starts
+  /// backward.
   virtual at::Tensor cross_entropy(const at::Tensor& hidden, Parameter& weight,
                                    const at::Tensor& targets, const LossSink& sink) = 0;
 

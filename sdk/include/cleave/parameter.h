@@ -12,8 +12,8 @@
 
 namespace cleave {
 
-/// Units hold `Parameter&` handles and never tensors of their own, so a strategy can gather and free
-/// `value` behind them.
+/// Units hold `Parameter&` handles and never tensors of their own, so a strategy can gather and
+/// free `value` behind them.
 struct Parameter {
   std::string name;            ///< Hugging Face's, e.g. "model.layers.0.mlp.up_proj.weight"
   std::vector<int64_t> shape;  ///< global
@@ -27,7 +27,8 @@ struct Parameter {
   Placement state_placement;  ///< master weights and moments
 
   at::Tensor value;
-  /// float32 also under bfloat16; allocated by the gradient reducer, else by the host. Ops add to it.
+  /// float32 also under bfloat16; allocated by the gradient reducer, else by the host. Ops add to
+  /// it.
   at::Tensor gradient;
   /// The first contribution of a step overwrites `gradient` and clears this; nothing is zeroed.
   bool gradient_is_stale = true;

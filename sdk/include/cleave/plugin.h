@@ -1,5 +1,6 @@
-/* Identity of a plugin: one entry symbol that returns a plain descriptor. The host compares it field
- * by field before it calls anything else, and never unloads the library.  draft, see communicator.h */
+/* Identity of a plugin: one entry symbol that returns a plain descriptor. The host compares it
+ * field by field before it calls anything else, and never unloads the library.  draft, see
+ * communicator.h */
 #ifndef CLEAVE_PLUGIN_H
 #define CLEAVE_PLUGIN_H
 
@@ -94,10 +95,10 @@ typedef const struct cleave_plugin* (*cleave_plugin_entry)(void);
 #ifdef __cplusplus
 #include "cleave/abi.h"
 /// Exports the descriptor: `CLEAVE_EXPORT_PLUGIN(kDescriptor)` once per library.
-#define CLEAVE_EXPORT_PLUGIN(descriptor)                                          \
-  extern "C" __attribute__((visibility("default"))) const struct cleave_plugin*   \
-  cleave_plugin_entry_v1(void) {                                                  \
-    return &(descriptor);                                                         \
+#define CLEAVE_EXPORT_PLUGIN(descriptor)                                        \
+  extern "C" __attribute__((visibility("default"))) const struct cleave_plugin* \
+  cleave_plugin_entry_v1(void) {                                                \
+    return &(descriptor);                                                       \
   }
 #endif
 #endif

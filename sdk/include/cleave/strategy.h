@@ -30,7 +30,7 @@ struct MemoryItem {
 struct Plan {
   const Mesh& mesh;
   int rank;
-  std::vector<UnitInfo>& units;          ///< in forward order
+  std::vector<UnitInfo>& units;         ///< in forward order
   std::vector<Parameter*>& parameters;  ///< table order; strategies write the placements
 
   std::vector<std::string> claimed_axes = {};
@@ -69,9 +69,9 @@ class Strategy {
 };
 
 /// Role: sums gradients over an axis. At most one per axis.
-/// Per step, on the main thread: gradient_ready for every parameter exactly once (after its last use
-/// in the last micro-batch; unused parameters too, their gradient is zero), in backward order, which
-/// is the same on all ranks; then finish_gradients.
+/// Per step, on the main thread: gradient_ready for every parameter exactly once (after its last
+/// use in the last micro-batch; unused parameters too, their gradient is zero), in backward order,
+/// which is the same on all ranks; then finish_gradients.
 class GradientReducer {
  public:
   static constexpr std::string_view kInterface = "cleave.gradient_reducer/draft";
