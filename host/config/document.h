@@ -12,7 +12,7 @@ namespace cleave {
 
 /// A key with its value, or a table (kind "a table"; it stands before its keys).
 struct Item {
-  std::vector<std::string> path;  ///< {"strategy", "ddp", "bucket_bytes"}
+  std::vector<std::string> path;  ///< {"strategy", "<name>", "bucket_bytes"}
   Value value;
   Origin origin;
 
@@ -25,7 +25,7 @@ struct Item {
 std::vector<Item> read_document(const std::filesystem::path& file,
                                 const std::vector<std::string>& overrides);
 
-/// "strategy.ddp.bucket_bytes"; a part that isn't a bare TOML key stands in quotes.
+/// "strategy.<name>.bucket_bytes"; a part that isn't a bare TOML key stands in quotes.
 std::string dotted(const std::vector<std::string>& path);
 
 }  // namespace cleave

@@ -60,7 +60,7 @@ Domain axis_domain();
 std::optional<std::string_view> unavailable(std::string_view name);
 
 /// The second half of an unknown key's message: the table that it belongs to, the nearest name, or
-/// what `prefix` ("train", "strategy.ddp") has. `siblings`: the keys that it has.
+/// what `prefix` ("train", "strategy.<name>") has. `siblings`: the keys that it has.
 std::string unknown_key_advice(const std::string& prefix, const std::string& key,
                                const std::vector<std::string>& siblings);
 std::string unknown_table_advice(const std::string& table);

@@ -15,7 +15,7 @@ class OptionValues {
  public:
   /// Checks `table.options` against the `count` entries of `options`; unknown key (with the nearest
   /// name), wrong type or out of range: ConfigError with the TOML position. `where` names the
-  /// plugin, e.g. "strategy.ddp".
+  /// plugin, e.g. "strategy.<name>".
   OptionValues(const std::string& where, const cleave_option* options, uint32_t count,
                const PluginTable& table);
   const cleave_options* view() const { return &view_; }

@@ -26,7 +26,7 @@ int report(const std::exception& failure, const ProcessInfo& process, std::ostre
     std::this_thread::sleep_for(std::chrono::seconds(2));
     error << "rank " << process.rank << " of " << process.world_size << ": ";
   }
-  error << "host: " << failure.what() << std::endl;
+  error << "error: " << failure.what() << std::endl;
   return exit_code(failure);
 }
 

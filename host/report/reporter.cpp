@@ -56,7 +56,6 @@ struct Reporter::State {
       : config(metrics),
         facts(run_facts),
         console(out),
-        style(style_for(out)),
         file(created(metrics.directory) / "metrics.jsonl"),
         totals(run_facts) {
     if (metrics.tensorboard) events.emplace(metrics.directory);
@@ -65,7 +64,6 @@ struct Reporter::State {
   MetricsConfig config;
   RunFacts facts;
   std::ostream& console;
-  ConsoleStyle style;
   MetricsFile file;
   std::optional<EventFile> events;
   RunSummary totals;
@@ -90,7 +88,7 @@ void Reporter::step(const StepRecord& record) {
   if (!is_due) return;
   const auto steps_left = static_cast<double>(state.facts.steps - record.step);
   const double eta_s = steps_left * state.totals.mean_step_ms() / 1000;
-  state.console << console_line(record, state.facts.steps, eta_s, state.style) << '\n'
+  state.console << console_line(record, state.facts.steps, eta_s) << '\n'
                 << std::flush;
 }
 

@@ -38,9 +38,11 @@ const std::vector<std::pair<std::string, std::string>> kKeys = {
 void write_text(const std::filesystem::path& file) {
   std::ofstream text(file, std::ios::binary);
   uint64_t state = 5;
-  for (int i = 0; i < 20000; ++i) {
+  int token = 1;
+  for (int i = 0; i < 20000; ++i) {  // a chain with three successors each, and runs of token 32
     state = state * 6364136223846793005ull + 1442695040888963407ull;
-    text.put(static_cast<char>(i / 300 % 3 == 0 && (state >> 40) % 4 ? 32 : (state >> 33) % 127));
+    token = (3 * token + static_cast<int>((state >> 33) % 3)) % 127;
+    text.put(static_cast<char>(i / 300 % 3 == 0 && (state >> 40) % 4 ? 32 : token));
   }
 }
 

@@ -88,13 +88,14 @@ TEST(Train, FirstBucketIsReducedWhileBackwardRuns) {
   write_run(folder.path(), {{"train.steps", "2"}, {"metrics.trace", "true"}});
   ASSERT_EQ(run_command(mpirun(2), folder.path()).exit_code, 0);
   std::ifstream file(folder.path() / "metrics" / "trace.rank0.json");
+  const auto trace = nlohmann::json::parse(file);
   double first_reduction = 1e300, first_unit_backward = 0;
-  for (const auto& event : nlohmann::json::parse(file).at("traceEvents")) {
+  for (const auto& event : trace.at("traceEvents")) {
     const std::string name = event.value("name", "");
     if (event.value("ph", "") != "X") continue;
     if (name == "backward embedding #11" && first_unit_backward == 0)
       first_unit_backward = event.at("ts");
-    if (name == "data.all_reduce" && event["args"].value("bytes", 0) > 1000)
+    if (name == "data.all_reduce" && event.at("args").at("bytes") > 1000)
       first_reduction = std::min<double>(first_reduction, event.at("ts"));
   }
   ASSERT_GT(first_unit_backward, 0);

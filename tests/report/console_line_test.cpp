@@ -8,7 +8,7 @@ namespace cleave {
 namespace {
 
 TEST(ConsoleLine, ShowsTorchtitansFieldsThenProgress) {
-  EXPECT_EQ(console_line(make_record(50), 200, 75, ConsoleStyle::plain),
+  EXPECT_EQ(console_line(make_record(50), 200, 75),
             "step:  50/200 ( 25%)  loss:  4.50000  grad_norm:  1.2500  memory: 100.0 MiB  "
             "tps:  20,480  tflops:   0.25  ETA: 1m15s");
 }
@@ -16,24 +16,12 @@ TEST(ConsoleLine, ShowsTorchtitansFieldsThenProgress) {
 TEST(ConsoleLine, ShowsMfuWhenItIsKnown) {
   StepRecord record = make_record(1);
   record.mfu = 0.412;
-  EXPECT_NE(console_line(record, 10, 0, ConsoleStyle::plain).find("  mfu: 41.2%  ETA: 0s"),
+  EXPECT_NE(console_line(record, 10, 0).find("  mfu: 41.2%  ETA: 0s"),
             std::string::npos);
-}
-
-TEST(ConsoleLine, HasEscapeCodesOnlyWhenColoured) {
-  EXPECT_EQ(console_line(make_record(1), 10, 0, ConsoleStyle::plain).find('\033'),
-            std::string::npos);
-  EXPECT_NE(console_line(make_record(1), 10, 0, ConsoleStyle::coloured).find("\033[32mloss"),
-            std::string::npos);
-}
-
-TEST(ConsoleLine, IsPlainForAnythingButAStandardStream) {
-  std::ostringstream console;
-  EXPECT_EQ(style_for(console), ConsoleStyle::plain);
 }
 
 TEST(ConsoleLine, ShowsHoursOfALongRun) {
-  const std::string line = console_line(make_record(1), 10, 3 * 3600 + 7 * 60, ConsoleStyle::plain);
+  const std::string line = console_line(make_record(1), 10, 3 * 3600 + 7 * 60);
   EXPECT_TRUE(line.ends_with("ETA: 3h07m")) << line;
 }
 

@@ -9,6 +9,22 @@
 #include "cleave/reduce.h"
 
 namespace cleave::mpi {
+namespace {
+
+// A block shorter than kPipeline full segments is cut finer, so that its parts overlap too; below
+// kMinSegmentBytes a message costs more than the overlap gains.
+constexpr int64_t kPipeline = 8;
+constexpr int64_t kMinSegmentBytes = 32 * 1024;
+
+int64_t segment_elements(const std::vector<int64_t>& counts, int64_t element_bytes,
+                         int64_t segment_bytes) {
+  const int64_t largest = *std::max_element(counts.begin(), counts.end()) * element_bytes;
+  const int64_t floor = std::min(kMinSegmentBytes, segment_bytes);
+  const int64_t bytes = std::clamp(largest / kPipeline, floor, segment_bytes);
+  return std::max<int64_t>(1, bytes / element_bytes);
+}
+
+}  // namespace
 
 Ring::Ring(std::shared_ptr<Channel> channel, ScratchPool& pool, RingCall call)
     : channel_(std::move(channel)),
@@ -20,7 +36,8 @@ Ring::Ring(std::shared_ptr<Channel> channel, ScratchPool& pool, RingCall call)
       end_hop_(call_.gathers ? 2 * channel_->size - 2 : channel_->size - 1),
       last_reduction_(call_.reduces ? channel_->size - 2 : -1),
       element_bytes_(dtype_bytes(call_.dtype)),
-      segment_elements_(std::max<int64_t>(1, channel_->settings.segment_bytes / element_bytes_)),
+      segment_elements_(
+          segment_elements(call_.counts, element_bytes_, channel_->settings.segment_bytes)),
       segment_bytes_(segment_elements_ * element_bytes_),
       receives_(kWindow),
       sends_(kWindow) {

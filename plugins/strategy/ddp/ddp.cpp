@@ -100,20 +100,8 @@ constexpr cleave_option kOptions[] = {
      "largest gradient bucket; 0: a sixteenth of all gradients, between 1 MiB and 25 MiB"},
 };
 
-constexpr cleave_plugin kPlugin = {
-    CLEAVE_PLUGIN_MAGIC,
-    sizeof(cleave_plugin),
-    CLEAVE_SDK_MAJOR,
-    CLEAVE_SDK_MINOR,
-    CLEAVE_STRATEGY,
-    std::size(kOptions),
-    "ddp",
-    "0.1.0",
-    this_abi(),
-    kOptions,
-    nullptr,
-    [](const cleave_options* options) -> void* { return static_cast<Strategy*>(new Ddp(options)); },
-};
+constexpr cleave_plugin kPlugin =
+    strategy_plugin<Ddp>("ddp", "0.1.0", kOptions, std::size(kOptions));
 
 }  // namespace
 }  // namespace cleave
