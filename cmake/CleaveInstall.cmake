@@ -1,4 +1,4 @@
-# cmake --install: the program, the SDK, the plugins and the CMake package. Included last.
+# cmake --install: the program, the SDK, the plugins and the CMake package.
 # The result can be moved: own libraries are found from where the files are, LibTorch and MPI by the
 # absolute paths of this build.
 include(GNUInstallDirs)

@@ -10,9 +10,7 @@
 namespace cleave {
 namespace {
 
-constexpr const char* kVerbs[] = {"train", "check", "prepare"};
-constexpr const char* kLaterVerbs[] = {"describe", "plugins", "bench", "plan",
-                                       "compare",  "verify",  "export"};
+constexpr const char* kLaterVerbs[] = {"bench", "plan", "compare", "verify", "export"};
 
 void add_config_options(CLI::App& app, CommandLine& line) {
   app.add_option("--config", line.config, "the run's TOML file")->required()->type_name("FILE");
@@ -46,6 +44,33 @@ void add_prepare(CLI::App& app, CommandLine& line) {
                  "a line equal to this ends a document; without it each file is one")
       ->type_name("LINE");
 }
+
+void add_describe(CLI::App& app, CommandLine& line) {
+  app.description("Tells what a plugin's options are, or the host's own keys.");
+  auto* plugin = app.add_option("PLUGIN", line.describe.plugin,
+                                "<name>, strategy.<name> or communication.<name>");
+  plugin->type_name("NAME");
+  auto* json = app.add_flag("--json", line.describe.json, "print JSON");
+  app.add_flag("--markdown", line.describe.markdown,
+               "print the reference page: the host's keys and all plugins that are found")
+      ->excludes(plugin, json);
+}
+
+void add_plugins(CLI::App& app, CommandLine& line) {
+  app.description("Lists the plugins that are found, and why those that can't be used can't.");
+  app.add_flag("--failed", line.failed_only, "only those that can't be used");
+}
+
+struct VerbEntry {
+  const char* name;
+  Verb verb;
+  void (*add)(CLI::App& app, CommandLine& line);
+};
+constexpr VerbEntry kVerbs[] = {{"train", Verb::train, &add_train},
+                                {"check", Verb::check, &add_check},
+                                {"prepare", Verb::prepare, &add_prepare},
+                                {"describe", Verb::describe, &add_describe},
+                                {"plugins", Verb::plugins, &add_plugins}};
 
 /// The nearest option of `app` to one that it doesn't have.
 std::string option_advice(const CLI::App& app, const std::string& unknown) {
@@ -82,13 +107,19 @@ void parse(CLI::App& app, std::vector<std::string> arguments, CommandLine& line)
   }
 }
 
-[[noreturn]] void refuse_verb(const std::string& verb) {
+const VerbEntry& find_verb(const std::string& name) {
+  std::vector<std::string> names;
+  std::string all;
+  for (const VerbEntry& entry : kVerbs) {
+    if (name == entry.name) return entry;
+    names.emplace_back(entry.name);
+    all += (all.empty() ? "" : ", ") + names.back();
+  }
   for (const char* later : kLaterVerbs)
-    if (verb == later) throw ConfigError("host " + verb + ": not available yet; see host --help");
-  const std::string nearest = nearest_name(verb, {std::begin(kVerbs), std::end(kVerbs)});
-  throw ConfigError(
-      "host: " + verb + " is not a verb; " +
-      (nearest.empty() ? "use train, check or prepare" : "did you mean " + nearest + "?"));
+    if (name == later) throw ConfigError("host " + name + ": not available yet; see host --help");
+  const std::string nearest = nearest_name(name, names);
+  throw ConfigError("host: " + name + " is not a verb; " +
+                    (nearest.empty() ? "the verbs are " + all : "did you mean " + nearest + "?"));
 }
 
 }  // namespace
@@ -96,27 +127,21 @@ void parse(CLI::App& app, std::vector<std::string> arguments, CommandLine& line)
 CommandLine parse_command_line(int argc, const char* const* argv) {
   std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   CommandLine line;
-  std::string verb = "train";
+  std::string verb = kVerbs[0].name;
   const bool has_verb = !arguments.empty() && !arguments[0].starts_with("-");
   if (has_verb) {
     verb = arguments[0];
     arguments.erase(arguments.begin());
   }
+  const VerbEntry& entry = find_verb(verb);
+  line.verb = entry.verb;
   CLI::App app;
   app.name(has_verb ? "host " + verb : "host");
-  if (verb == "train") {
-    add_train(app, line);
-  } else if (verb == "check") {
-    line.verb = Verb::check;
-    add_check(app, line);
-  } else if (verb == "prepare") {
-    line.verb = Verb::prepare;
-    add_prepare(app, line);
-  } else {
-    refuse_verb(verb);
-  }
+  entry.add(app, line);
   if (!has_verb)
-    app.footer("Verbs: host train (the default), host check, host prepare; --help on each.");
+    app.footer(
+        "Verbs: host train (the default), host check, host prepare, host describe, "
+        "host plugins; --help on each.");
   parse(app, std::move(arguments), line);
   return line;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "data/prepare.h"
+#include "describe.h"
 
 namespace cleave {
 
@@ -14,6 +15,8 @@ enum class Verb {
   train,
   check,
   prepare,
+  describe,
+  plugins,
   version,  ///< --version with any verb
   help      ///< --help: CommandLine::text is what to print
 };
@@ -25,6 +28,8 @@ struct CommandLine {
   bool print_config = false;           ///< train: print the effective config instead of training
   std::optional<int> world_size;       ///< check
   PrepareRequest prepare;
+  DescribeRequest describe;
+  bool failed_only = false;  ///< plugins: those that can't be used
   std::string text;
 };
 

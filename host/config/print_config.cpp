@@ -33,16 +33,16 @@ class Printer {
   std::string text_;
 };
 
-Scalar read_field(const Key& key, RunConfig& config) {
+Content read_field(const Key& key, RunConfig& config) {
   return std::visit(
-      [&](auto access) -> Scalar {
+      [&](auto access) -> Content {
         if constexpr (std::is_same_v<decltype(access), std::monostate>) {
           return {};
         } else {
           const auto& field = access(config);
           using T = std::remove_cvref_t<decltype(field)>;
           if constexpr (std::is_same_v<T, std::optional<int64_t>>)
-            return field ? Scalar(*field) : Scalar();
+            return field ? Content(*field) : Content();
           else if constexpr (std::is_same_v<T, std::filesystem::path>)
             return field.string();
           else if constexpr (std::is_same_v<T, uint64_t>)

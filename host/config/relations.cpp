@@ -81,8 +81,7 @@ void derive_defaults(RunConfig& config) {
   if (!is_written(config, "model.attention_bias"))
     model.attention_bias = model.architecture == "qwen2";
   if (!is_written(config, "optimizer.decay_steps"))
-    config.optimizer.decay_steps =
-        std::max(config.train.steps, config.optimizer.warmup_steps);
+    config.optimizer.decay_steps = std::max(config.train.steps, config.optimizer.warmup_steps);
 }
 
 void check_relations(const RunConfig& config) {

@@ -42,9 +42,9 @@ class Loader {
   std::string backend_name() const {
     for (const Item& item : items_)
       if (item.path == std::vector<std::string>{"communication", "backend"})
-        if (const auto* text = std::get_if<std::string>(&item.value.scalar)) return *text;
+        if (const auto* text = std::get_if<std::string>(&item.value.content)) return *text;
     return std::get<std::string>(
-        parse_toml_value(std::string(find_key("communication.backend")->fallback.toml))->scalar);
+        parse_toml_value(std::string(find_key("communication.backend")->fallback.toml))->content);
   }
 
   void refuse_unavailable(const Item& item) const {
@@ -92,18 +92,18 @@ class Loader {
     config_.origins[std::string(key.name)] = item.origin;
   }
 
-  void set_field(const Key& key, const Scalar& scalar) {
+  void set_field(const Key& key, const Content& content) {
     std::visit(
         [&](auto access) {
           if constexpr (!std::is_same_v<decltype(access), std::monostate>) {
             auto& field = access(config_);
             using T = std::remove_reference_t<decltype(field)>;
             if constexpr (std::is_same_v<T, bool> || std::is_same_v<T, double>)
-              field = std::get<T>(scalar);
+              field = std::get<T>(content);
             else if constexpr (std::is_constructible_v<T, std::string>)
-              field = std::get<std::string>(scalar);
+              field = std::get<std::string>(content);
             else
-              field = std::get<int64_t>(scalar);
+              field = std::get<int64_t>(content);
           }
         },
         key.field);
@@ -113,7 +113,7 @@ class Loader {
     const std::string& name = item.path[1];
     if (!is_plugin_name(name))
       throw ConfigError(where(item) + ": not a name; use letters, digits, - and _ for an axis");
-    const Scalar size = check_value(where(item), item.value, axis_domain());
+    const Content size = check_value(where(item), item.value, axis_domain());
     config_.mesh[name] = static_cast<int>(std::get<int64_t>(size));
     config_.origins["mesh." + name] = item.origin;
   }
@@ -150,12 +150,13 @@ class Loader {
   /// `item`: a plugin's table itself or a key in it, which the plugin's option table will judge.
   static void add_option(const Item& item, PluginTable& plugin) {
     if (item.path.size() == 2) return;
-    const bool is_scalar = !std::holds_alternative<std::monostate>(item.value.scalar);
-    if (item.path.size() > 3 || !is_scalar)
-      throw ConfigError(message(where(item), " is ",
-                                item.path.size() > 3 ? "a key of a table" : item.value.kind,
-                                "; options of a plugin are true, false, numbers or strings"));
-    plugin.options.push_back({item.path[2], to_toml(item.value.scalar), item.origin});
+    const bool is_value = !std::holds_alternative<std::monostate>(item.value.content);
+    if (item.path.size() > 3 || !is_value)
+      throw ConfigError(
+          message(where(item), " is ", item.path.size() > 3 ? "a key of a table" : item.value.kind,
+                  "; options of a plugin are true, false, numbers, strings, lists of ",
+                  "integers and lists of strings"));
+    plugin.options.push_back({item.path[2], to_toml(item.value.content), item.origin});
   }
 
   void set_defaults() {

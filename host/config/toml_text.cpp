@@ -13,7 +13,31 @@ struct TomlWriter {
   std::string operator()(int64_t integer) const { return std::to_string(integer); }
   std::string operator()(double number) const { return format_double(number); }
   std::string operator()(const std::string& text) const { return quote_toml(text); }
+  template <typename T>
+  std::string operator()(const std::vector<T>& items) const {
+    std::string list = "[";
+    for (const T& item : items) list += (list.size() > 1 ? ", " : "") + (*this)(item);
+    return list + "]";
+  }
 };
+
+/// The elements when all are of the TOML type that holds a T.
+template <typename T>
+std::optional<std::vector<T>> elements_of(const toml::array& array) {
+  std::vector<T> items;
+  for (const toml::node& node : array) {
+    const auto* item = node.as<T>();
+    if (!item) return std::nullopt;
+    items.push_back(item->get());
+  }
+  return items;
+}
+
+Content content_of(const toml::array& array) {
+  if (auto texts = elements_of<std::string>(array)) return std::move(*texts);
+  if (auto integers = elements_of<int64_t>(array)) return std::move(*integers);
+  return {};
+}
 
 }  // namespace
 
@@ -23,7 +47,7 @@ Value value_of(const toml::node& node) {
   if (const auto* number = node.as_floating_point()) return {number->get(), "a float"};
   if (const auto* text = node.as_string()) return {text->get(), "a string"};
   if (node.is_array_of_tables()) return {{}, "an array of tables"};
-  if (node.is_array()) return {{}, "an array"};
+  if (const auto* array = node.as_array()) return {content_of(*array), "an array"};
   if (node.is_table()) return {{}, "a table"};
   return {{}, "a date or time"};
 }
@@ -38,8 +62,8 @@ std::string format_double(double number) {
   return text;
 }
 
-std::string to_toml(const Scalar& scalar) {
-  return std::visit(TomlWriter{}, scalar);
+std::string to_toml(const Content& content) {
+  return std::visit(TomlWriter{}, content);
 }
 
 std::string quote_toml(std::string_view text) {

@@ -1,6 +1,7 @@
 #include "core/communicators.h"
 
 #include "cleave/error.h"
+#include "core/exception_text.h"
 #include "process/plugin_loader.h"
 
 namespace cleave {
@@ -9,7 +10,41 @@ namespace {
 
 constexpr size_t kErrorCapacity = 4096;
 
+// The table is C, but what fills it in may be C++ that forgot it.
+cleave_communicator* create(const LoadedPlugin& plugin, const PluginTable& table,
+                            const OptionValues& options, const Bootstrap& bootstrap) {
+  const std::string where = message(table.origin.text, ": communication ", table.name, ": ");
+  const std::string file = plugin.file.string();
+  cleave_communicator* communicator = nullptr;
+  std::string error(kErrorCapacity, '\0');
+  int32_t status = CLEAVE_OK;
+  try {
+    status = plugin.descriptor->create_communicator(&bootstrap.table(), options.view(),
+                                                    &communicator, error.data(), error.size());
+  } catch (...) {
+    throw ConfigError(message(where, "create threw: ", exception_text(), "; mend ", file));
+  }
+  if (status != CLEAVE_OK)
+    throw ConfigError(
+        message(where, error.c_str(), bootstrap.error().empty() ? "" : ": ", bootstrap.error()));
+  if (!communicator) throw ConfigError(message(where, "create returned nothing; mend ", file));
+  return communicator;
+}
+
 }  // namespace
+
+PlannedBackend plan_backend(const RunConfig& config) {
+  const PluginTable& table = config.communication.backend;
+  const LoadedPlugin plugin = load_plugin(CLEAVE_COMMUNICATION, table.name, table.origin);
+  OptionValues("communication." + table.name, plugin.descriptor->options,
+               plugin.descriptor->num_options, table);
+  if (!plugin.descriptor->capabilities)
+    throw ConfigError(message(table.origin.text, ": communication ", table.name,
+                              ": its descriptor has no capabilities; mend ", plugin.file.string()));
+  PlannedBackend backend{table.name, table.origin, {}};
+  plugin.descriptor->capabilities(&backend.capabilities);
+  return backend;
+}
 
 Communicators::Communicators(const RunConfig& config, const Mesh& mesh,
                              const Bootstrap& bootstrap) {
@@ -19,14 +54,9 @@ Communicators::Communicators(const RunConfig& config, const Mesh& mesh,
   const cleave_plugin& descriptor = *plugin.descriptor;
   options_ = std::make_unique<OptionValues>("communication." + table.name, descriptor.options,
                                             descriptor.num_options, table);
-  cleave_communicator* communicator = nullptr;
-  std::string error(kErrorCapacity, '\0');
-  const int32_t status = descriptor.create_communicator(&bootstrap.table(), options_->view(),
-                                                        &communicator, error.data(), error.size());
-  if (status != CLEAVE_OK)
-    throw ConfigError(message(table.origin.text, ": communication ", table.name, ": ",
-                              error.c_str(), bootstrap.error().empty() ? "" : ": ",
-                              bootstrap.error()));
+  fingerprint_ = plugin_fingerprint("the build or options of communication " + table.name,
+                                    plugin.file.string(), options_->shared_values());
+  cleave_communicator* communicator = create(plugin, table, *options_, bootstrap);
   const int64_t timeout_ms = config.communication.timeout_s * 1000;
   world_ = std::make_unique<Comm>(communicator, "world", &stats_, timeout_ms);
   if (world_->rank() != rank || world_->size() != world_size)

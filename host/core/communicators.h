@@ -9,9 +9,14 @@
 #include "cleave/mesh.h"
 #include "config/option_table.h"
 #include "config/run_config.h"
+#include "core/agreement.h"
+#include "core/solver.h"
 #include "process/process.h"
 
 namespace cleave {
+
+/// Loads the backend plugin; nothing is created. For the solver.
+PlannedBackend plan_backend(const RunConfig& config);
 
 class Communicators {
  public:
@@ -22,6 +27,8 @@ class Communicators {
   Comm& world() { return *world_; }
   Comm& axis(std::string_view name);
   CommStats& stats() { return stats_; }
+  /// Of the backend's build and options.
+  const Fingerprint& fingerprint() const { return fingerprint_; }
   void set_trace(const CommTrace& trace);
 
   void abort() noexcept;
@@ -31,6 +38,7 @@ class Communicators {
  private:
   CommStats stats_;
   std::unique_ptr<OptionValues> options_;
+  Fingerprint fingerprint_;
   std::unique_ptr<Comm> world_;
   std::map<std::string, std::unique_ptr<Comm>, std::less<>> axes_;
 };

@@ -53,7 +53,7 @@ void print_plan(std::ostream& out, const RunConfig& config, const Mesh& mesh, Mo
       << (is_float32 ? "= parameter" : "float32")
       << ", gradient float32, reduction float32, optimizer state float32\n";
   print_memory(out, plan);
-  out << "sent per rank and step, predicted: " << mib(plan.wire_bytes_per_step) << "\n";
+  out << "sent per rank and step, predicted: " << mib(plan.wire_bytes_per_step()) << "\n";
 }
 
 void print_run(std::ostream& out, const RunConfig& config, const Dataset& dataset,

@@ -8,6 +8,8 @@
 #include "core/run.h"
 #include "core/versions.h"
 #include "data/prepare.h"
+#include "process/plugin_list.h"
+#include "process/print_description.h"
 
 namespace cleave {
 
@@ -32,7 +34,7 @@ int report(const std::exception& failure, const ProcessInfo& process, std::ostre
 
 void run_config(const RunConfig& config, const ProcessInfo& process, std::ostream& out) {
   if (config.communication.backend.name != kThreadBackend)
-    return run_rank(config, process, *make_process_bootstrap(process), out);
+    return run_rank(config, process, *make_process_bootstrap(process), out, [] {});
   if (process.world_size > 1)
     throw ConfigError(message(config.where("communication.backend"),
                               ": local runs all ranks as threads of one process, but ",
@@ -50,6 +52,10 @@ void run_verb(const CommandLine& line, const ProcessInfo& process, std::ostream&
       return print_versions(out);
     case Verb::prepare:
       return prepare(line.prepare, out);
+    case Verb::describe:
+      return print_description(line.describe, out);
+    case Verb::plugins:
+      return print_plugins(out, line.failed_only);
     case Verb::check: {
       const RunConfig config = load_run_config(line.config, line.overrides);
       const int launched = process.world_size > 1 ? process.world_size : 0;

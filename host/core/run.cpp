@@ -7,13 +7,15 @@
 #include <cstdlib>
 #include <mutex>
 #include <optional>
+#include <sstream>
 #include <thread>
 
 #include "cleave/error.h"
+#include "core/agreement.h"
 #include "core/header.h"
 #include "core/layout.h"
+#include "core/plan_report.h"
 #include "core/trainer.h"
-#include "process/plugin_loader.h"
 
 namespace cleave {
 
@@ -43,14 +45,42 @@ void check_tokens(const Dataset& dataset, const RunConfig& config, Comm& world) 
 
 RunFacts run_facts(const RunConfig& config, const Mesh& mesh, const Model& model,
                    const SolvedPlan& plan) {
-  return {config.train.steps,       config.train.global_batch_size * config.data.sequence_length,
-          mesh.world_size(),        model.table.num_elements(),
-          plan.wire_bytes_per_step, static_cast<double>(plan.memory_bytes()) / (1024.0 * 1024.0)};
+  return {config.train.steps,         config.train.global_batch_size * config.data.sequence_length,
+          mesh.world_size(),          model.table.num_elements(),
+          plan.wire_bytes_per_step(), static_cast<double>(plan.memory_bytes()) / (1024.0 * 1024.0)};
+}
+
+// The effective config without what may differ between machines (where files lie) and what plugins
+// declare themselves.
+std::string comparable_text(const RunConfig& config) {
+  std::istringstream lines(print_run_config(config));
+  std::string text, line;
+  bool is_plugin_table = false;
+  while (std::getline(lines, line)) {
+    if (line.starts_with("["))
+      is_plugin_table = line.starts_with("[strategy.") || line.starts_with("[communication.");
+    if (is_plugin_table || line.starts_with("path") || line.starts_with("directory")) continue;
+    text += line.substr(0, line.rfind(" #")) + "\n";
+  }
+  return text;
+}
+
+std::vector<Fingerprint> fingerprints(const TrainerContext& context, const SolvedPlan& plan) {
+  std::ostringstream layout;
+  print_plan(layout, context.config, context.mesh, context.model, plan);
+  std::vector<Fingerprint> all = {
+      {"the configuration", fingerprint(comparable_text(context.config))},
+      {"the plan", fingerprint(layout.str())},
+      {"the number of tokens in data.path", static_cast<uint64_t>(context.dataset.num_tokens())},
+      context.communicators.fingerprint()};
+  for (const Fingerprint& strategy : context.strategies.fingerprints()) all.push_back(strategy);
+  return all;
 }
 
 // Everything that needs the other ranks.
 void train(const TrainerContext& context, const SolvedPlan& plan, std::ostream& out) {
   const RunConfig& config = context.config;
+  check_agreement(context.communicators.world(), fingerprints(context, plan));
   check_tokens(context.dataset, config, context.communicators.world());
   std::optional<Reporter> reporter;
   if (context.rank == 0) {
@@ -69,7 +99,7 @@ void train(const TrainerContext& context, const SolvedPlan& plan, std::ostream& 
 }  // namespace
 
 void run_rank(const RunConfig& config, const ProcessInfo& process, const Bootstrap& bootstrap,
-              std::ostream& out) {
+              std::ostream& out, const std::function<void()>& on_failure) {
   MemoryAccount memory;
   set_threads(process.local_size);
   std::optional<Communicators> communicators;  // outlives all tensors in its memory
@@ -77,8 +107,8 @@ void run_rank(const RunConfig& config, const ProcessInfo& process, const Bootstr
   const Mesh mesh = make_mesh(config, process.world_size);
   Model model(config);
   Strategies strategies(config);
-  const SolvedPlan plan =
-      strategies.solve(config, mesh, process.rank, model.unit_infos, model.parameters);
+  const SolvedPlan plan = strategies.solve(config, mesh, process.rank, model.unit_infos,
+                                           model.parameters, plan_backend(config));
   num_micro_batches(config, mesh);
   const Dataset dataset(open_tokens(config.data.path), config.data);
   communicators.emplace(config, mesh, bootstrap);
@@ -87,6 +117,7 @@ void run_rank(const RunConfig& config, const ProcessInfo& process, const Bootstr
         {config, mesh, process.rank, at::kCPU, model, dataset, *communicators, strategies, memory},
         plan, out);
   } catch (...) {
+    on_failure();
     communicators->abort();  // ranks that wait for this one end now, not at their timeout
     throw;
   }
@@ -100,15 +131,18 @@ void run_threads(const RunConfig& config, std::ostream& out) {
   const auto bootstraps = make_thread_bootstraps(world_size);
   std::mutex mutex;
   std::exception_ptr first_error;
+  const auto keep_first = [&] {
+    std::lock_guard lock(mutex);
+    if (!first_error) first_error = std::current_exception();
+  };
   std::vector<std::jthread> ranks;
   for (int rank = 0; rank < world_size; ++rank)
     ranks.emplace_back([&, rank] {
       try {
         const ProcessInfo process{rank, world_size, rank, world_size, ""};
-        run_rank(config, process, *bootstraps[rank], out);
+        run_rank(config, process, *bootstraps[rank], out, keep_first);
       } catch (...) {
-        std::lock_guard lock(mutex);
-        if (!first_error) first_error = std::current_exception();
+        keep_first();
       }
     });
   ranks.clear();  // joins
@@ -119,13 +153,11 @@ void check(const RunConfig& config, int world_size, std::ostream& out) {
   const Mesh mesh = make_mesh(config, world_size > 0 ? world_size : written_mesh_size(config));
   Model model(config);
   Strategies strategies(config);
-  const PluginTable& backend = config.communication.backend;
-  const LoadedPlugin plugin = load_plugin(CLEAVE_COMMUNICATION, backend.name, backend.origin);
-  OptionValues("communication." + backend.name, plugin.descriptor->options,
-               plugin.descriptor->num_options, backend);
-  const SolvedPlan plan = strategies.solve(config, mesh, 0, model.unit_infos, model.parameters);
+  const SolvedPlan plan =
+      strategies.solve(config, mesh, 0, model.unit_infos, model.parameters, plan_backend(config));
   const Dataset dataset(open_tokens(config.data.path), config.data);
   print_plan(out, config, mesh, model, plan);
+  print_layout(out, mesh, model, plan);
 }
 
 }  // namespace cleave

@@ -1,6 +1,7 @@
 // One rank's run from plan to summary, and the ways to start ranks.
 #pragma once
 
+#include <functional>
 #include <ostream>
 
 #include "config/run_config.h"
@@ -10,8 +11,10 @@ namespace cleave {
 
 /// Trains as rank `process.rank`. `out` gets rank 0's header, progress and summary.
 /// What needs no other rank (plugins, plan, data files) is checked before any communication.
+/// `on_failure` hears of an exception before the other ranks are aborted, whose own failures follow
+/// from it; then it is thrown on.
 void run_rank(const RunConfig& config, const ProcessInfo& process, const Bootstrap& bootstrap,
-              std::ostream& out);
+              std::ostream& out, const std::function<void()>& on_failure);
 
 /// All ranks as threads of this process (backend local): as many as [mesh] says. Throws the error
 /// of the rank that failed first; the others are aborted.

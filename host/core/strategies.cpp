@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cleave/error.h"
+#include "core/exception_text.h"
 #include "process/plugin_loader.h"
 
 namespace cleave {
@@ -29,24 +30,19 @@ std::vector<MemoryItem> model_states(const std::vector<Parameter*>& parameters) 
           {"optimizer states", moments}};
 }
 
-// Axes that the host knows; a strategy may claim further ones.
-constexpr const char* kKnownAxes[] = {"pipeline", "data", "tensor"};
-
-bool is_known_axis(const std::string& axis) {
-  return std::find(std::begin(kKnownAxes), std::end(kKnownAxes), axis) != std::end(kKnownAxes);
-}
-
-ConfigError unclaimed(const RunConfig& config, const Mesh& mesh, const MeshAxis& axis) {
-  const std::string where = config.where("mesh." + axis.name);
-  const std::string nearest =
-      nearest_name(axis.name, {std::begin(kKnownAxes), std::end(kKnownAxes)});
-  if (!is_known_axis(axis.name))
-    return ConfigError(message(where, ": no strategy knows the axis ", axis.name,
-                               nearest.empty() ? "; remove it, or add the strategy that claims it"
-                                               : "; did you mean mesh." + nearest + "?"));
-  return ConfigError(message(where, ": no strategy splits the axis ", axis.name, " of size ",
-                             axis.size, "; add a [strategy.<name>] table that claims it, or start ",
-                             mesh.world_size() / axis.size, " ranks with ", axis.name, " = 1"));
+Strategy* create(const LoadedPlugin& plugin, const PluginTable& table,
+                 const OptionValues& options) {
+  const std::string where = message(table.origin.text, ": strategy ", table.name, ": create");
+  const std::string file = plugin.file.string();
+  void* strategy = nullptr;
+  try {
+    strategy = plugin.descriptor->create_strategy(options.view());
+  } catch (...) {
+    throw ConfigError(
+        message(where, " threw: ", exception_text(), "; see its options, or mend ", file));
+  }
+  if (!strategy) throw ConfigError(message(where, " returned nothing; mend ", file));
+  return static_cast<Strategy*>(strategy);
 }
 
 }  // namespace
@@ -57,76 +53,98 @@ int64_t SolvedPlan::memory_bytes() const {
   return total;
 }
 
+double SolvedPlan::wire_bytes_per_step() const {
+  double total = 0;
+  for (const Use& use : communication) total += use.use.wire_bytes_per_step;
+  return total;
+}
+
 Strategies::Strategies(const RunConfig& config) {
+  prepare_plugins(config);
   for (const PluginTable& table : config.strategies) {
     const LoadedPlugin plugin = load_plugin(CLEAVE_STRATEGY, table.name, table.origin);
-    const cleave_plugin& descriptor = *plugin.descriptor;
-    auto options = std::make_unique<OptionValues>("strategy." + table.name, descriptor.options,
-                                                  descriptor.num_options, table);
-    auto* strategy = static_cast<Strategy*>(descriptor.create_strategy(options->view()));
-    if (!strategy)
-      throw ConfigError(message(table.origin.text, ": strategy ", table.name,
-                                ": create_strategy returned nothing; rebuild ", plugin.file));
-    loaded_.push_back({table.name, table.origin, std::move(options), strategy, {}});
+    auto options =
+        std::make_unique<OptionValues>("strategy." + table.name, plugin.descriptor->options,
+                                       plugin.descriptor->num_options, table);
+    Fingerprint fingerprint =
+        plugin_fingerprint("the build or options of strategy " + table.name, plugin.file.string(),
+                           options->shared_values());
+    std::unique_ptr<Strategy, Destroy> strategy(create(plugin, table, *options));
+    loaded_.push_back({table.name, table.origin, std::move(fingerprint), std::move(options),
+                       std::move(strategy), {}});
   }
 }
 
 Strategies::~Strategies() {
-  for (auto it = loaded_.rbegin(); it != loaded_.rend(); ++it) it->strategy->destroy();
+  while (!loaded_.empty()) loaded_.pop_back();  // in reverse order
+}
+
+std::vector<Fingerprint> Strategies::fingerprints() const {
+  std::vector<Fingerprint> all;
+  for (const Loaded& loaded : loaded_) all.push_back(loaded.fingerprint);
+  return all;
 }
 
 SolvedPlan Strategies::solve(const RunConfig& config, const Mesh& mesh, int rank,
-                             std::vector<UnitInfo>& units, std::vector<Parameter*>& parameters) {
-  SolvedPlan solved;
-  std::vector<MemoryItem> extra;
+                             std::vector<UnitInfo>& units, std::vector<Parameter*>& parameters,
+                             const PlannedBackend& backend) {
+  std::vector<PlannedStrategy> planned;
   for (Loaded& loaded : loaded_) {
-    Plan plan{mesh, rank, units, parameters};
-    loaded.strategy->plan(plan);
-    loaded.claimed_axes = std::move(plan.claimed_axes);
-    extra.insert(extra.end(), plan.memory.begin(), plan.memory.end());
-    solved.wire_bytes_per_step += plan.wire_bytes_per_step;
-    if (auto* reducer = role<GradientReducer>(*loaded.strategy)) {
-      if (gradient_reducer_)
-        throw ConfigError(message(loaded.origin.text, ": strategy ", loaded.name,
-                                  " reduces gradients, and so does one before it; keep one"));
-      gradient_reducer_ = reducer;
-    }
+    planned.push_back({loaded.name, loaded.origin, Plan{mesh, rank, units, parameters}, {}});
+    guarded<ConfigError>(loaded.name, "plan", "",
+                         [&] { loaded.strategy->plan(planned.back().plan); });
+    if (role<GradientReducer>(*loaded.strategy))
+      planned.back().single_roles.push_back(GradientReducer::kInterface);
   }
-  check_claims(config, mesh);
+  SolvedPlan solved;
   solved.memory = model_states(parameters);
-  solved.memory.insert(solved.memory.end(), extra.begin(), extra.end());
+  std::vector<Loaded> ordered;
+  for (size_t i : cleave::solve(config, mesh, planned, backend, at::kCPU)) {
+    const Plan& plan = planned[i].plan;
+    loaded_[i].axes = plan.claimed_axes;
+    for (const CommUse& use : plan.communication) {
+      loaded_[i].axes.push_back(use.axis);
+      solved.communication.push_back({loaded_[i].name, use});
+    }
+    solved.memory.insert(solved.memory.end(), plan.memory.begin(), plan.memory.end());
+    solved.order.push_back(loaded_[i].name);
+    ordered.push_back(std::move(loaded_[i]));
+  }
+  loaded_ = std::move(ordered);
   return solved;
 }
 
-void Strategies::check_claims(const RunConfig& config, const Mesh& mesh) const {
-  for (const MeshAxis& axis : mesh.axes()) {
-    const Loaded* owner = nullptr;
-    for (const Loaded& loaded : loaded_) {
-      const auto& claims = loaded.claimed_axes;
-      if (std::find(claims.begin(), claims.end(), axis.name) == claims.end()) continue;
-      if (owner)
-        throw ConfigError(message(loaded.origin.text, ": strategies ", owner->name, " and ",
-                                  loaded.name, " both claim the axis ", axis.name,
-                                  "; remove one of the two tables"));
-      owner = &loaded;
-    }
-    if (!owner && (axis.size > 1 || !is_known_axis(axis.name))) throw unclaimed(config, mesh, axis);
+void Strategies::start(const Runtime& runtime) {
+  for (Loaded& loaded : loaded_) {
+    Runtime own = runtime;
+    own.comm = [&runtime, &loaded](std::string_view axis) -> Comm& {
+      if (std::find(loaded.axes.begin(), loaded.axes.end(), axis) == loaded.axes.end())
+        throw RuntimeError(message("it uses the axis ", axis, ", which its plan did not name; ",
+                                   "claim it or list it in Plan::communication"));
+      return runtime.comm(axis);
+    };
+    guarded<RuntimeError>(loaded.name, "start", "", [&] { loaded.strategy->start(own); });
+    if (auto* found = role<GradientReducer>(*loaded.strategy))
+      reducer_ = std::make_unique<GuardedReducer>(loaded.name, *found);
+    if (auto* found = role<UnitObserver>(*loaded.strategy))
+      observers_.push_back(std::make_unique<GuardedObserver>(loaded.name, *found));
+    if (auto* found = role<StepWrapper>(*loaded.strategy))
+      step_wrappers_.push_back(std::make_unique<GuardedStepWrapper>(loaded.name, *found));
   }
 }
 
-void Strategies::start(const Runtime& runtime) {
-  for (Loaded& loaded : loaded_) loaded.strategy->start(runtime);
+Ops& Strategies::rewrite(Ops& ops) {
+  Ops* outermost = &ops;
+  for (Loaded& loaded : loaded_)
+    if (auto* rewriter = role<OpsRewriter>(*loaded.strategy))
+      guarded<RuntimeError>(loaded.name, "rewrite", "",
+                            [&] { outermost = &rewriter->rewrite(*outermost); });
+  return *outermost;
 }
 
 void Strategies::quiesce() {
-  for (auto it = loaded_.rbegin(); it != loaded_.rend(); ++it) it->strategy->quiesce();
-}
-
-std::vector<UnitObserver*> Strategies::unit_observers() const {
-  std::vector<UnitObserver*> observers;
-  for (const Loaded& loaded : loaded_)
-    if (auto* observer = role<UnitObserver>(*loaded.strategy)) observers.push_back(observer);
-  return observers;
+  for (auto it = loaded_.rbegin(); it != loaded_.rend(); ++it)
+    guarded<RuntimeError>(it->name, "quiesce", "", [&] { it->strategy->quiesce(); });
 }
 
 }  // namespace cleave

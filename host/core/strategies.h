@@ -1,4 +1,5 @@
-// The strategies of a run: loaded, created, planned together, destroyed in reverse order.
+// The strategies of a run: loaded, created, planned together, called in solved order, destroyed in
+// reverse.
 #pragma once
 
 #include <memory>
@@ -8,14 +9,24 @@
 #include "cleave/strategy.h"
 #include "config/option_table.h"
 #include "config/run_config.h"
+#include "core/agreement.h"
+#include "core/guarded_roles.h"
+#include "core/solver.h"
 
 namespace cleave {
 
 /// What all strategies decided together, before anything is allocated.
 struct SolvedPlan {
+  struct Use {
+    std::string strategy;
+    CommUse use;
+  };
+  std::vector<std::string> order;  ///< strategies' names as the host walks them
+  std::vector<Use> communication;
   std::vector<MemoryItem> memory;  ///< model states, then what strategies add
-  double wire_bytes_per_step = 0;  ///< by strategies, sent by this rank
+
   int64_t memory_bytes() const;
+  double wire_bytes_per_step() const;
 };
 
 class Strategies {
@@ -26,32 +37,46 @@ class Strategies {
   Strategies(const Strategies&) = delete;
   Strategies& operator=(const Strategies&) = delete;
 
-  /// Runs every plan(), then checks the whole: an axis larger than 1 that nobody claims, two claims
-  /// on one axis, two gradient reducers: ConfigError. Pure but for the strategies' own state.
+  /// Runs every plan(), then the solver (solver.h). ConfigError when they don't fit together.
   SolvedPlan solve(const RunConfig& config, const Mesh& mesh, int rank,
-                   std::vector<UnitInfo>& units, std::vector<Parameter*>& parameters);
+                   std::vector<UnitInfo>& units, std::vector<Parameter*>& parameters,
+                   const PlannedBackend& backend);
 
+  /// Starts each with what it may use, then collects the roles below.
   void start(const Runtime& runtime);
   /// In reverse order; only after a run that ended well.
   void quiesce();
 
+  /// Of each strategy's build and options.
+  std::vector<Fingerprint> fingerprints() const;
+
   /// nullptr when no strategy plays the role.
-  GradientReducer* gradient_reducer() const { return gradient_reducer_; }
-  std::vector<UnitObserver*> unit_observers() const;
+  GradientReducer* gradient_reducer() const { return reducer_.get(); }
+  const std::vector<std::unique_ptr<GuardedObserver>>& observers() const { return observers_; }
+  /// Innermost first.
+  const std::vector<std::unique_ptr<GuardedStepWrapper>>& step_wrappers() const {
+    return step_wrappers_;
+  }
+  /// `ops` as the strategies rewrote it.
+  Ops& rewrite(Ops& ops);
 
  private:
+  struct Destroy {
+    void operator()(Strategy* strategy) const { strategy->destroy(); }
+  };
   struct Loaded {
     std::string name;
     Origin origin;
+    Fingerprint fingerprint;
     std::unique_ptr<OptionValues> options;
-    Strategy* strategy;
-    std::vector<std::string> claimed_axes;
+    std::unique_ptr<Strategy, Destroy> strategy;
+    std::vector<std::string> axes;  ///< that it may communicate along
   };
 
-  void check_claims(const RunConfig& config, const Mesh& mesh) const;
-
-  std::vector<Loaded> loaded_;
-  GradientReducer* gradient_reducer_ = nullptr;
+  std::vector<Loaded> loaded_;  // in solved order after solve()
+  std::unique_ptr<GuardedReducer> reducer_;
+  std::vector<std::unique_ptr<GuardedObserver>> observers_;
+  std::vector<std::unique_ptr<GuardedStepWrapper>> step_wrappers_;
 };
 
 }  // namespace cleave

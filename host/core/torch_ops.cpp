@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "core/attention.h"
 #include "core/cross_entropy.h"
 #include "core/fused_math.h"
 #include "core/weight_gradient.h"
@@ -110,6 +111,27 @@ struct RotaryFunction : Function<RotaryFunction> {
   }
 };
 
+// Rotation and attention in one: what is kept is the rotated q and k, v, and the output.
+struct AttentionFunction : Function<AttentionFunction> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& q, const at::Tensor& k,
+                            const at::Tensor& v, const RotaryTable& rotary) {
+    const AttentionInput input{rotate(q, rotary, false), rotate(k, rotary, false), v.contiguous()};
+    const AttentionOutput output = attention_forward(input);
+    context->save_for_backward({input.q, input.k, input.v, rotary.cos, rotary.sin, output.y});
+    context->saved_data["log_sums"] = output.log_sums;
+    return output.y;
+  }
+  static variable_list backward(AutogradContext* context, variable_list dy) {
+    const auto saved = context->get_saved_variables();
+    const RotaryTable rotary{saved[3], saved[4]};
+    const AttentionInput gradient = attention_backward(
+        {saved[0], saved[1], saved[2]}, {saved[5], context->saved_data["log_sums"].toTensor()},
+        dy[0].contiguous());
+    return {rotate(gradient.q, rotary, true), rotate(gradient.k, rotary, true), gradient.v,
+            at::Tensor()};
+  }
+};
+
 struct SwigluFunction : Function<SwigluFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& gate,
                             const at::Tensor& up) {
@@ -162,6 +184,7 @@ std::vector<at::Tensor> TorchOps::linear(const at::Tensor& x,
 
 at::Tensor TorchOps::attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                const RotaryTable& rotary) {
+  if (q.is_cpu() && q.scalar_type() == at::kFloat) return AttentionFunction::apply(q, k, v, rotary);
   const at::Tensor rotated_q = RotaryFunction::apply(q, rotary.cos, rotary.sin);
   const at::Tensor rotated_k = RotaryFunction::apply(k, rotary.cos, rotary.sin);
   return at::scaled_dot_product_attention(rotated_q.transpose(1, 2), rotated_k.transpose(1, 2),

@@ -52,13 +52,19 @@ Trainer::Trainer(const TrainerContext& context, Trace* trace)
       flops_per_step_(flops_per_token(context.config.model, context.config.data.sequence_length) *
                       static_cast<double>(context.config.train.global_batch_size *
                                           context.config.data.sequence_length)),
-      observers_(context.strategies.unit_observers()),
-      tape_(context.model.units, ops_, observers_),
+      runtime_{context.mesh,
+               context.rank,
+               context.device,
+               context.model.unit_infos,
+               context.model.parameters,
+               [&communicators = context.communicators](std::string_view axis) -> Comm& {
+                 return communicators.axis(axis);
+               }},
       trace_(trace),
       ready_after_unit_(context.model.units.size()) {
   if (trace_) {
     trace_observer_ = std::make_unique<TraceObserver>(*trace_);
-    observers_.insert(observers_.begin(), trace_observer_.get());
+    observers_.push_back(trace_observer_.get());
     context_.communicators.set_trace(
         [this](const std::string& name, int64_t bytes, Clock::time_point begin,
                Clock::time_point end) { trace_->span("communication", name, begin, end, bytes); });
@@ -66,21 +72,22 @@ Trainer::Trainer(const TrainerContext& context, Trace* trace)
   Model& model = context_.model;
   model.table.materialize(context_.device, context_.config.train.seed,
                           context_.config.model.initializer_range);
-  context_.strategies.start(
-      {context_.mesh, context_.rank, context_.device, model.unit_infos, model.parameters,
-       [this](std::string_view axis) -> Comm& { return context_.communicators.axis(axis); }});
-  const std::vector<Parameter*> order = model.backward_order();
-  {
-    MemoryScope scope(MemoryCategory::gradients);
-    if (GradientReducer* reducer = context_.strategies.gradient_reducer())
-      reducer->allocate_gradients(order);
-    else
-      for (Parameter* parameter : order)
-        parameter->gradient = at::zeros_like(parameter->value, at::kFloat);
-  }
-  for (Parameter* parameter : order)
-    ready_after_unit_[parameter->units.front()].push_back(parameter);
+  context_.strategies.start(runtime_);
+  for (const auto& observer : context_.strategies.observers()) observers_.push_back(observer.get());
+  tape_ = std::make_unique<Tape>(model.units, context_.strategies.rewrite(ops_), observers_);
+  allocate_gradients(model.backward_order());
   optimizer_ = make_adamw(model.parameters, context_.config.optimizer);
+}
+
+void Trainer::allocate_gradients(const std::vector<Parameter*>& backward_order) {
+  MemoryScope scope(MemoryCategory::gradients);
+  if (GradientReducer* reducer = context_.strategies.gradient_reducer())
+    reducer->allocate_gradients(backward_order);
+  else
+    for (Parameter* parameter : backward_order)
+      parameter->gradient = at::zeros_like(parameter->value, at::kFloat);
+  for (Parameter* parameter : backward_order)
+    ready_after_unit_[parameter->units.front()].push_back(parameter);
 }
 
 Trainer::~Trainer() = default;
@@ -111,9 +118,7 @@ StepRecord Trainer::train_step(int64_t step) {
 
   const double norm = gradient_norm(step);
   const double lr = learning_rate(context_.config.optimizer, step);
-  const auto update_begin = Clock::now();
-  optimizer_->step(lr, clip_coefficient(norm, context_.config.optimizer.clip_norm));
-  if (trace_) trace_->span("compute", "optimizer", update_begin, Clock::now());
+  update_weights(step, lr, clip_coefficient(norm, context_.config.optimizer.clip_norm));
 
   StepRecord record = gather_record(step, sink.sum, count.value, data_ms);
   record.grad_norm = norm;
@@ -132,10 +137,10 @@ void Trainer::forward_backward(int64_t step, const Batch& batch, const LossSink&
   for (Parameter* parameter : context_.model.parameters) parameter->gradient_is_stale = true;
   for (int64_t m = 0; m < num_micro_batches_; ++m) {
     const MicroBatch micro_batch{static_cast<int>(m), batch.tokens[m], batch.targets[m], sink};
-    tape_.forward(micro_batch);
+    tape_->forward(micro_batch);
     count.await(step, sink.gradient_scale);
     const bool is_last = m + 1 == num_micro_batches_;
-    tape_.backward(micro_batch, [&](int unit) {
+    tape_->backward(micro_batch, [&](int unit) {
       if (is_last) announce_gradients(unit);
     });
   }
@@ -148,6 +153,16 @@ void Trainer::announce_gradients(int unit) {
     if (parameter->gradient_is_stale) settle(*parameter);
     if (reducer) reducer->gradient_ready(*parameter);
   }
+}
+
+// The optimizer inside the strategies' wrappers, the last one outermost.
+void Trainer::update_weights(int64_t step, double lr, double clip_coefficient) {
+  const auto begin = Clock::now();
+  std::function<void()> update = [&] { optimizer_->step(lr, clip_coefficient); };
+  for (const auto& wrapper : context_.strategies.step_wrappers())
+    update = [&wrapper, step, next = std::move(update)] { wrapper->update(step, next); };
+  update();
+  if (trace_) trace_->span("compute", "optimizer", begin, Clock::now());
 }
 
 // The largest rank's sum counts: processors of different kinds round it differently, and every rank

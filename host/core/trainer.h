@@ -49,7 +49,9 @@ class Trainer {
   struct TargetCount;
 
   void forward_backward(int64_t step, const Batch& batch, const LossSink& sink, TargetCount& count);
+  void allocate_gradients(const std::vector<Parameter*>& backward_order);
   void announce_gradients(int unit);
+  void update_weights(int64_t step, double lr, double clip_coefficient);
   double gradient_norm(int64_t step);
   StepRecord gather_record(int64_t step, const at::Tensor& loss_sum, int64_t valid_targets,
                            double data_ms);
@@ -58,10 +60,11 @@ class Trainer {
   int64_t num_micro_batches_;
   double flops_per_step_;
   TorchOps ops_;
-  std::vector<UnitObserver*> observers_;
-  std::unique_ptr<TraceObserver> trace_observer_;
-  Tape tape_;
+  Runtime runtime_;  // strategies may keep a reference
   Trace* trace_;
+  std::unique_ptr<TraceObserver> trace_observer_;
+  std::vector<UnitObserver*> observers_;
+  std::unique_ptr<Tape> tape_;  // made after the strategies have rewritten the ops
   std::unique_ptr<Optimizer> optimizer_;
   std::vector<std::vector<Parameter*>> ready_after_unit_;  // parameters whose last use that is
   CommStats stats_before_;

@@ -37,6 +37,17 @@ struct Kernels {
   /// sum of log(sum(exp)) - logit[target]; rows whose target is `ignore` become 0 and add nothing.
   double (*cross_entropy)(float* logits, const int64_t* targets, int64_t ignore, float scale,
                           int64_t rows, int64_t n);
+  /// Rows [first, first + rows) of a causal score matrix, `stride` apart: row t keeps its columns
+  /// 0..t, exponentiated and divided by their sum, and gets 0 from there to `n`. log_sums[i] =
+  /// log(sum(exp)).
+  void (*causal_softmax)(float* scores, int64_t stride, int64_t first, int64_t rows, int64_t n,
+                         float* log_sums);
+  /// The same probabilities again from log_sums.
+  void (*causal_softmax_again)(float* scores, int64_t stride, int64_t first, int64_t rows,
+                               int64_t n, const float* log_sums);
+  /// dprobabilities := probabilities * (dprobabilities - along[i]) * scale, row by row.
+  void (*softmax_backward)(const float* probabilities, float* dprobabilities, int64_t stride,
+                           int64_t rows, int64_t n, const float* along, float scale);
   /// Sum of squares in float64.
   double (*square_sum)(const float* x, int64_t n);
 };

@@ -116,6 +116,48 @@ double cross_entropy(float* logits, const int64_t* targets, int64_t ignore, floa
   return total;
 }
 
+void causal_softmax(float* scores, int64_t stride, int64_t first, int64_t rows, int64_t n,
+                    float* log_sums) {
+  for (int64_t row = 0; row < rows; ++row, scores += stride) {
+    const int64_t valid = first + row + 1;
+    float largest = scores[0];
+#pragma omp simd reduction(max : largest)
+    for (int64_t i = 0; i < valid; ++i) largest = scores[i] > largest ? scores[i] : largest;
+    float sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < valid; ++i) {
+      scores[i] = exp_float(scores[i] - largest);
+      sum += scores[i];
+    }
+    log_sums[row] = largest + std::log(sum);
+    const float factor = 1.0f / sum;
+#pragma omp simd
+    for (int64_t i = 0; i < valid; ++i) scores[i] *= factor;
+    std::fill(scores + valid, scores + n, 0.0f);
+  }
+}
+
+void causal_softmax_again(float* scores, int64_t stride, int64_t first, int64_t rows, int64_t n,
+                          const float* log_sums) {
+  for (int64_t row = 0; row < rows; ++row, scores += stride) {
+    const int64_t valid = first + row + 1;
+    const float log_sum = log_sums[row];
+#pragma omp simd
+    for (int64_t i = 0; i < valid; ++i) scores[i] = exp_float(scores[i] - log_sum);
+    std::fill(scores + valid, scores + n, 0.0f);
+  }
+}
+
+void softmax_backward(const float* probabilities, float* dprobabilities, int64_t stride,
+                      int64_t rows, int64_t n, const float* along, float scale) {
+  for (int64_t row = 0; row < rows; ++row, probabilities += stride, dprobabilities += stride) {
+    const float a = along[row];
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i)
+      dprobabilities[i] = probabilities[i] * (dprobabilities[i] - a) * scale;
+  }
+}
+
 double square_sum(const float* x, int64_t n) {
   double sum = 0;
 #pragma omp simd reduction(+ : sum)

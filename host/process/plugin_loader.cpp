@@ -1,15 +1,18 @@
 #include "plugin_loader.h"
 
-// std::filesystem instead of Boost.Filesystem below: nothing of Boost is linked
-#define BOOST_DLL_USE_STD_FS
-#include <dlfcn.h>
+#include <sys/stat.h>
 
-#include <boost/dll/shared_library.hpp>
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <mutex>
 
-#include "cleave/abi.h"
 #include "cleave/error.h"
 #include "plugin_identity.h"
+#include "plugin_library.h"
+#include "plugin_note.h"
 #include "plugin_search.h"
+#include "plugin_trial.h"
 
 namespace cleave {
 namespace fs = std::filesystem;
@@ -38,72 +41,123 @@ std::string not_found(const std::string& what, cleave_plugin_kind kind, const st
                  " (CLEAVE_PLUGIN_PATH adds folders)");
 }
 
-/// Boost calls a missing library and an undefined symbol alike "Bad file descriptor"; the linker's
-/// own text, which names file and symbol, stands in the middle of its message.
-std::string linker_text(const std::string& boost_message) {
-  constexpr std::string_view kBegin = "dlerror system message: ";
-  const size_t begin = boost_message.find(kBegin);
-  const size_t end = boost_message.rfind("): ");
-  if (begin == boost_message.npos || end == boost_message.npos) return boost_message;
-  return boost_message.substr(begin + kBegin.size(), end - begin - kBegin.size());
+/// One version of a file. A library that is built anew has another inode or time.
+struct FileVersion {
+  dev_t device;
+  ino_t inode;
+  int64_t modified_ns;
+  off_t size;
+  auto operator<=>(const FileVersion&) const = default;
+};
+
+FileVersion version_of(const fs::path& file) {
+  struct stat status;
+  if (::stat(file.c_str(), &status) != 0)
+    throw ConfigError(message("cannot be read: ", std::strerror(errno), "; check the path"));
+  return {status.st_dev, status.st_ino,
+          int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec, status.st_size};
 }
 
-/// Now: an undefined symbol is found here and not in the middle of a step. No-delete: threads and
-/// vtables of the plugin may outlive every owner, so dlclose leaves the library where it is.
-boost::dll::shared_library open(const fs::path& file) {
-  using namespace boost::dll;
-  return shared_library(file, load_mode::rtld_now | load_mode::rtld_local |
-                                  static_cast<load_mode::type>(RTLD_NODELETE));
-}
+struct JudgedFile {
+  fs::path file;
+  PluginNote note;
+};
 
-const cleave_plugin* call_entry(const boost::dll::shared_library& library) {
-  if (!library.has(CLEAVE_PLUGIN_ENTRY_SYMBOL)) {
-    throw ConfigError("not a Cleave plugin (it has no symbol " CLEAVE_PLUGIN_ENTRY_SYMBOL
-                      "); export a descriptor with CLEAVE_EXPORT_PLUGIN");
+/// What this process knows of plugin files. Without a trial, a load would hand the process to
+/// unknown code: a static initialiser that throws ends it, one that hangs never comes back.
+///
+/// One per process, as the linker's own list of libraries is: with the `local` backend every rank
+/// loads the same files, and only the first one pays for the trial. Loads and trials take turns, so
+/// that no child is forked while another thread is inside dlopen.
+class Loads {
+ public:
+  static Loads& of_this_process() {
+    static Loads loads;
+    return loads;
   }
-  const auto& entry = library.get<const cleave_plugin*()>(CLEAVE_PLUGIN_ENTRY_SYMBOL);
-  const cleave_plugin* descriptor = nullptr;
-  std::string thrown;
+
+  void try_out(const std::vector<JudgedFile>& files) {
+    const std::lock_guard lock(mutex_);
+    try_new_ones(files);
+  }
+
+  const cleave_plugin* load(const JudgedFile& plugin) {
+    const std::lock_guard lock(mutex_);
+    try_new_ones({plugin});
+    const std::string& error = errors_[version_of(plugin.file)];
+    if (!error.empty()) throw ConfigError(error);
+    return PluginLibrary(plugin.file).descriptor(plugin.note.identity);
+  }
+
+ private:
+  void try_new_ones(const std::vector<JudgedFile>& files) {
+    std::vector<PluginCandidate> candidates;
+    for (const auto& [file, note] : files)
+      if (!errors_.contains(version_of(file)) && !fails_at_once(file, note))
+        candidates.push_back({file, note.identity});
+    const std::vector<PluginTrial> trials = try_plugins(candidates);
+    for (size_t i = 0; i < trials.size(); ++i)
+      errors_[version_of(candidates[i].file)] = trials[i].error;
+  }
+
+  /// Where loading is harmless it is done here already: the child inherits the library instead of
+  /// initialising all that this needs a second time (50 ms of UCX under the mpi plugin).
+  bool fails_at_once(const fs::path& file, const PluginNote& note) {
+    if (note.runs_initialisers) return false;
+    try {
+      PluginLibrary{file};
+      return false;
+    } catch (const ConfigError& error) {
+      errors_[version_of(file)] = error.what();
+      return true;
+    }
+  }
+
+  std::mutex mutex_;
+  std::map<FileVersion, std::string> errors_;  // of those that were tried; "": can be used
+};
+
+JudgedFile judge(const fs::path& file, cleave_plugin_kind kind, const std::string& name) {
+  const PluginNote note = read_plugin_note(file);
+  const std::string conflict = find_identity_conflict(note.identity, kind, name, host_abi());
+  if (!conflict.empty()) throw ConfigError(conflict);
+  return {file, note};
+}
+
+std::optional<fs::path> find(const std::string& what, const std::vector<fs::path>& folders,
+                             cleave_plugin_kind kind, const std::string& name) {
   try {
-    descriptor = entry();
-  } catch (const std::exception& error) {
-    thrown = message(" (", error.what(), ")");
-  } catch (...) {
-    thrown = " (not a std::exception)";
-  }
-  if (!thrown.empty()) {
-    throw ConfigError(message("its entry function threw an exception", thrown,
-                              "; export a constant descriptor with CLEAVE_EXPORT_PLUGIN"));
-  }
-  if (descriptor == nullptr) {
-    throw ConfigError(
-        "its entry function returned no descriptor; export one with "
-        "CLEAVE_EXPORT_PLUGIN");
-  }
-  return descriptor;
-}
-
-const cleave_plugin* load(const fs::path& file, cleave_plugin_kind kind, const std::string& name) {
-  try {
-    const cleave_plugin* descriptor = call_entry(open(file));
-    const std::string conflict = find_identity_conflict(*descriptor, kind, name, this_abi());
-    if (!conflict.empty()) throw ConfigError(conflict);
-    return descriptor;
-  } catch (const boost::dll::fs::system_error& error) {
-    throw ConfigError(message("does not load: ", linker_text(error.what()),
-                              "; rebuild it, or install the library that it needs"));
+    return find_plugin_file(folders, kind, name);
+  } catch (const ConfigError& error) {
+    throw ConfigError(message(what, ": ", error.what()));
   }
 }
 
 }  // namespace
 
+void prepare_plugins(const RunConfig& config) {
+  std::vector<PluginName> wanted = {{CLEAVE_COMMUNICATION, config.communication.backend.name}};
+  for (const PluginTable& table : config.strategies)
+    wanted.push_back({CLEAVE_STRATEGY, table.name});
+  const std::vector<fs::path> folders = plugin_search_path();
+  std::vector<JudgedFile> files;
+  for (const auto& [kind, name] : wanted) {
+    try {
+      if (const auto file = find_plugin_file(folders, kind, name))
+        files.push_back(judge(*file, kind, name));
+    } catch (const ConfigError&) {  // load_plugin will say it, with the position in the config
+    }
+  }
+  Loads::of_this_process().try_out(files);
+}
+
 LoadedPlugin load_plugin(cleave_plugin_kind kind, const std::string& name, const Origin& origin) {
   const std::string what = message(origin.text, ": ", to_string(kind), " plugin ", name);
   const std::vector<fs::path> folders = plugin_search_path();
-  const std::optional<fs::path> file = find_plugin_file(folders, kind, name);
+  const std::optional<fs::path> file = find(what, folders, kind, name);
   if (!file) throw ConfigError(not_found(what, kind, name, folders));
   try {
-    return {load(*file, kind, name), *file};
+    return {Loads::of_this_process().load(judge(*file, kind, name)), *file};
   } catch (const ConfigError& error) {
     throw ConfigError(message(what, " (", file->string(), "): ", error.what()));
   }

@@ -13,11 +13,12 @@ class NaiveDdp final : public cleave::Strategy, public cleave::GradientReducer {
   void plan(cleave::Plan& plan) override {
     plan.claimed_axes = {"data"};
     const double ranks = plan.mesh.size("data");
+    double bytes = 0;
     for (cleave::Parameter* parameter : plan.parameters) {
       parameter->gradient_placement = parameter->value_placement;
-      plan.wire_bytes_per_step +=
-          4.0 * parameter->value_placement.num_elements() * 2 * (ranks - 1) / ranks;
+      bytes += 4.0 * parameter->value_placement.num_elements() * 2 * (ranks - 1) / ranks;
     }
+    plan.communication = {{"data", CLEAVE_ALL_REDUCE, at::kFloat, bytes}};
   }
 
   void start(const cleave::Runtime& runtime) override { data_ = &runtime.comm("data"); }

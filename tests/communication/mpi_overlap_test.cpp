@@ -89,8 +89,9 @@ TEST(MpiBackend, RefusesAnotherWorldThanTheLaunchers) {
   cleave_bootstrap bootstrap{};
   bootstrap.struct_size = sizeof bootstrap;
   bootstrap.world_size = 77;
-  const cleave_option_value values[] = {{"segment_bytes", 1 << 18, 0, nullptr},
-                                        {"max_message_bytes", 1 << 30, 0, nullptr}};
+  const cleave_option_value values[] = {
+      {"segment_bytes", CLEAVE_OPTION_BYTES, 1 << 18, 0, "", nullptr, 0},
+      {"max_message_bytes", CLEAVE_OPTION_BYTES, 1 << 30, 0, "", nullptr, 0}};
   const cleave_options options{values, 2};
   cleave_communicator* created = nullptr;
   char error[512] = "";

@@ -45,8 +45,9 @@ class World {
     // odd on purpose: transfers that do not divide
     const int64_t message_bytes = segment_bytes > 0 ? 1001 : 1 << 30;
     const cleave_option_value values[] = {
-        {"segment_bytes", segment_bytes > 0 ? segment_bytes : 1 << 18, 0, nullptr},
-        {"max_message_bytes", message_bytes, 0, nullptr}};
+        {"segment_bytes", CLEAVE_OPTION_BYTES, segment_bytes > 0 ? segment_bytes : 1 << 17, 0, "",
+         nullptr, 0},
+        {"max_message_bytes", CLEAVE_OPTION_BYTES, message_bytes, 0, "", nullptr, 0}};
     const cleave_options options{values, 2};
     cleave_communicator* created = nullptr;
     char error[512] = "";

@@ -58,9 +58,27 @@ TEST(CommandLine, ParsesPrepare) {
   EXPECT_EQ(parse({"prepare", "--output", "x", "a.txt"}).prepare.document_separator, "");
 }
 
+TEST(CommandLine, ParsesDescribe) {
+  const CommandLine host = parse({"describe"});
+  EXPECT_EQ(host.verb, Verb::describe);
+  EXPECT_EQ(host.describe.plugin, "");
+  EXPECT_FALSE(host.describe.json);
+  EXPECT_FALSE(host.describe.markdown);
+  const CommandLine plugin = parse({"describe", "strategy.ddp", "--json"});
+  EXPECT_EQ(plugin.describe.plugin, "strategy.ddp");
+  EXPECT_TRUE(plugin.describe.json);
+  EXPECT_TRUE(parse({"describe", "--markdown"}).describe.markdown);
+}
+
+TEST(CommandLine, ParsesPlugins) {
+  EXPECT_EQ(parse({"plugins"}).verb, Verb::plugins);
+  EXPECT_FALSE(parse({"plugins"}).failed_only);
+  EXPECT_TRUE(parse({"plugins", "--failed"}).failed_only);
+}
+
 TEST(CommandLine, HasHelpAndVersionOnEveryVerb) {
-  for (const std::vector<const char*>& verb :
-       std::vector<std::vector<const char*>>{{}, {"train"}, {"check"}, {"prepare"}}) {
+  for (const std::vector<const char*>& verb : std::vector<std::vector<const char*>>{
+           {}, {"train"}, {"check"}, {"prepare"}, {"describe"}, {"plugins"}}) {
     auto arguments = verb;
     arguments.push_back("--help");
     const CommandLine help = parse(arguments);
@@ -69,7 +87,8 @@ TEST(CommandLine, HasHelpAndVersionOnEveryVerb) {
     arguments.back() = "--version";
     EXPECT_EQ(parse(arguments).verb, Verb::version);
   }
-  EXPECT_NE(parse({"--help"}).text.find("host prepare"), std::string::npos);
+  for (const char* verb : {"host prepare", "host describe", "host plugins"})
+    EXPECT_NE(parse({"--help"}).text.find(verb), std::string::npos) << verb;
   EXPECT_NE(parse({"--help"}).text.find("--print-config"), std::string::npos);
   EXPECT_NE(parse({"check", "--help"}).text.find("--world-size"), std::string::npos);
   EXPECT_NE(parse({"prepare", "--help"}).text.find("INPUT"), std::string::npos);
@@ -80,8 +99,18 @@ TEST(CommandLine, RefusesWithOneHelpfulLine) {
       {{}, "host: --config is required; see host --help"},
       {{"check"}, "host check: --config is required; see host check --help"},
       {{"trian", "--config", "x"}, "host: trian is not a verb; did you mean train?"},
-      {{"run.toml"}, "host: run.toml is not a verb; use train, check or prepare"},
-      {{""}, "host:  is not a verb; use train, check or prepare"},
+      {{"run.toml"},
+       "host: run.toml is not a verb; the verbs are train, check, prepare, describe, plugins"},
+      {{""}, "host:  is not a verb; the verbs are train, check, prepare, describe, plugins"},
+      {{"plugin"}, "host: plugin is not a verb; did you mean plugins?"},
+      {{"describe", "ddp", "mpi"}, "host describe: mpi is not expected here"},
+      {{"describe", "--jsno"}, "host describe: --jsno is not expected here; did you mean --json?"},
+      {{"describe", "ddp", "--failed"}, "host describe: --failed is not expected here"},
+      {{"describe", "ddp", "--markdown"}, "host describe: PLUGIN excludes --markdown; see"},
+      {{"describe", "--markdown", "--json"}, "host describe: --json excludes --markdown; see"},
+      {{"plugins", "ddp"}, "host plugins: ddp is not expected here"},
+      {{"plugins", "--faild"},
+       "host plugins: --faild is not expected here; did you mean --failed?"},
       {{"bench"}, "host bench: not available yet; see host --help"},
       {{"--confg", "x"}, "host: --confg is not expected here; did you mean --config?"},
       {{"--config", "x", "--print-confg"},

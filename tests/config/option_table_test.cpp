@@ -9,11 +9,11 @@ namespace cleave {
 namespace {
 
 constexpr cleave_option kOptions[] = {
-    {"bucket_bytes", CLEAVE_OPTION_INT, "26214400", 4096, 0x1p40, nullptr, "bytes", "size"},
-    {"share", CLEAVE_OPTION_FLOAT, "0.5", 0, 1, nullptr, "", "a share"},
-    {"overlap", CLEAVE_OPTION_BOOL, "true", 0, 0, nullptr, nullptr, "on"},
-    {"path", CLEAVE_OPTION_STRING, "\"\"", 0, 0, nullptr, "", "a path"},
-    {"algorithm", CLEAVE_OPTION_ENUM, "\"ring\"", 0, 0, "ring|tree", "", "which"}};
+    {"bucket_bytes", CLEAVE_OPTION_INT, "26214400", 4096, 0x1p40, nullptr, "bytes", "size", 0},
+    {"share", CLEAVE_OPTION_FLOAT, "0.5", 0, 1, nullptr, "", "a share", 0},
+    {"overlap", CLEAVE_OPTION_BOOL, "true", 0, 0, nullptr, nullptr, "on", 0},
+    {"path", CLEAVE_OPTION_STRING, "\"\"", 0, 0, nullptr, "", "a path", 1},
+    {"algorithm", CLEAVE_OPTION_ENUM, "\"ring\"", 0, 0, "ring|tree", "", "which", 0}};
 
 OptionValues values_of(const std::vector<std::pair<std::string, std::string>>& options) {
   PluginTable table{"ddp", {"run.toml:20:1"}, {}};
@@ -73,8 +73,7 @@ TEST(OptionValues, RefusesWhatTheTableDoesNotTake) {
             "\"ring\", \"tree\"");
   EXPECT_EQ(
       error_of("share", "1.5"),
-      "run.toml:21:1: strategy.ddp.share = 1.5 is out of range; expected a number of at least "
-      "0 and at most 1");
+      "run.toml:21:1: strategy.ddp.share = 1.5 is out of range; expected a number from 0 to 1");
   for (const auto& [key, toml] :
        std::vector<std::pair<std::string, std::string>>{{"bucket_bytes", "4096.0"},
                                                         {"bucket_bytes", "\"4096\""},
@@ -90,17 +89,47 @@ TEST(OptionValues, RefusesWhatTheTableDoesNotTake) {
         << key << " " << toml << ": " << error_of(key, toml);
 }
 
-TEST(OptionValues, RefusesADefaultThatThePluginsOwnTableRefuses) {
-  for (const char* toml : {"abc", "0", "\"4096\"", static_cast<const char*>(nullptr)}) {
-    const cleave_option wrong{"size", CLEAVE_OPTION_INT, toml, 1, 9, nullptr, "", ""};
+TEST(OptionValues, RefusesATableWithAFault) {
+  const cleave_option twice[] = {kOptions[0], kOptions[1], kOptions[0]};
+  const cleave_option wrong_default[] = {
+      {"size", CLEAVE_OPTION_INT, "0", 1, 9, nullptr, "", "a size", 0}};
+  const PluginTable table{"x", {"run.toml:7:1"}, {{"size", "3", {"run.toml:8:1"}}}};
+  const auto error_of_table = [&](const cleave_option* options, uint32_t count) -> std::string {
     try {
-      OptionValues("strategy.x", &wrong, 1, PluginTable{"x", {}, {}});
-      ADD_FAILURE() << (toml ? toml : "null");
+      OptionValues("strategy.x", options, count, table);
     } catch (const ConfigError& error) {
-      EXPECT_NE(std::string(error.what()).find("own default of strategy.x.size"),
-                std::string::npos);
+      return error.what();
     }
-  }
+    return "";
+  };
+  EXPECT_EQ(error_of_table(twice, 3),
+            "run.toml:7:1: strategy.x: option bucket_bytes is there twice; correct the plugin's "
+            "option table and rebuild it");
+  // the default is wrong even where the file writes another value
+  EXPECT_EQ(error_of_table(wrong_default, 1),
+            "run.toml:7:1: strategy.x: option size: default = 0 is out of range; expected an "
+            "integer from 1 to 9; correct the plugin's option table and rebuild it");
+}
+
+TEST(OptionValues, TellsWhatMustBeEqualOnAllRanks) {
+  EXPECT_EQ(values_of({{"path", "\"/local/3\""}, {"share", "1"}}).shared_values(),
+            "bucket_bytes = 26214400\nshare = 1.0\noverlap = true\nalgorithm = \"ring\"\n");
+  EXPECT_EQ(values_of({}).shared_values(), values_of({{"path", "\"/local/4\""}}).shared_values());
+  EXPECT_NE(values_of({}).shared_values(), values_of({{"share", "0.6"}}).shared_values());
+}
+
+TEST(Options, RefusesAnotherTypeThanTheDeclaredOne) {
+  const OptionValues values = values_of({});
+  const Options options(values.view());
+  EXPECT_EQ(options.number("bucket_bytes"), 26214400.0);
+  EXPECT_THROW(options.integer("share"), RuntimeError);
+  EXPECT_THROW(options.bytes("bucket_bytes"), RuntimeError);
+  EXPECT_THROW(options.duration_ms("bucket_bytes"), RuntimeError);
+  EXPECT_THROW(options.flag("bucket_bytes"), RuntimeError);
+  EXPECT_THROW(options.text("overlap"), RuntimeError);
+  EXPECT_THROW(options.text_list("path"), RuntimeError);
+  EXPECT_THROW(options.integer_list("bucket_bytes"), RuntimeError);
+  EXPECT_THROW(options.integer("no_such"), RuntimeError);
 }
 
 TEST(OptionValues, TakesAPluginWithoutOptions) {

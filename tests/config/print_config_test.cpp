@@ -17,6 +17,12 @@ context = 3
 [strategy.ddp]
 share = 0.1
 "odd key" = "a\"b\\\n\u0001"
+size = "25 MiB"
+wait = 1.5
+names = ["a\"", 'b, c']
+ids = [1,
+  -2]
+none = []
 )";
 
 std::string ordinary_run() {
@@ -58,10 +64,15 @@ TEST(PrintConfig, LoadsAgainToTheSameRun) {
   EXPECT_EQ(second.communication.backend.options.size(), 2u);
   ASSERT_EQ(second.strategies.size(), 2u);
   EXPECT_EQ(second.strategies[0].name, "zero");
-  ASSERT_EQ(second.strategies[1].options.size(), 2u);
+  ASSERT_EQ(second.strategies[1].options.size(), 7u);
   EXPECT_EQ(second.strategies[1].options[0].toml, "0.1");
   EXPECT_EQ(second.strategies[1].options[1].key, "odd key");
   EXPECT_EQ(second.strategies[1].options[1].toml, R"("a\"b\\\u000A\u0001")");
+  EXPECT_EQ(second.strategies[1].options[2].toml, "\"25 MiB\"");
+  EXPECT_EQ(second.strategies[1].options[3].toml, "1.5");
+  EXPECT_EQ(second.strategies[1].options[4].toml, R"(["a\"", "b, c"])");
+  EXPECT_EQ(second.strategies[1].options[5].toml, "[1, -2]");
+  EXPECT_EQ(second.strategies[1].options[6].toml, "[]");
 }
 
 TEST(PrintConfig, GivesEachOrigin) {

@@ -144,6 +144,35 @@ TEST_P(KernelsTest, NonFiniteInputsStayVisible) {
   EXPECT_FALSE(std::isfinite(GetParam()->square_sum(x.data(), 3)));
 }
 
+TEST_P(KernelsTest, CausalSoftmaxForwardAgainAndBackward) {
+  const int64_t first = 3, rows = 5, n = 8, stride = 11;
+  const auto scores = numbers(rows * stride, 3, 2), upstream = numbers(rows * stride, 1, 3);
+  auto p = scores, again = scores, dp = upstream;
+  std::vector<float> log_sums(rows), along(rows, 0.0f);
+  GetParam()->causal_softmax(p.data(), stride, first, rows, n, log_sums.data());
+  GetParam()->causal_softmax_again(again.data(), stride, first, rows, n, log_sums.data());
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t i = 0; i < n; ++i) along[r] += p[r * stride + i] * upstream[r * stride + i];
+  GetParam()->softmax_backward(p.data(), dp.data(), stride, rows, n, along.data(), 0.5f);
+  for (int64_t r = 0; r < rows; ++r) {
+    double sum = 0;
+    for (int64_t i = 0; i <= first + r; ++i) sum += std::exp(double(scores[r * stride + i]));
+    EXPECT_NEAR(log_sums[r], std::log(sum), 1e-6 * (1 + std::abs(std::log(sum))));
+    for (int64_t i = 0; i < stride; ++i) {
+      const int64_t k = r * stride + i;
+      if (i >= n) {  // beyond the block: untouched
+        EXPECT_EQ(p[k], scores[k]);
+        EXPECT_EQ(dp[k], upstream[k]);
+        continue;
+      }
+      const double expected = i <= first + r ? std::exp(double(scores[k])) / sum : 0;
+      EXPECT_NEAR(p[k], expected, 1e-6);
+      EXPECT_NEAR(again[k], expected, 2e-6);
+      EXPECT_NEAR(dp[k], expected * (upstream[k] - along[r]) * 0.5, 1e-6);
+    }
+  }
+}
+
 TEST_P(KernelsTest, SquareSumIsFloat64) {
   const std::vector<float> x(100003, 0.1f);
   EXPECT_NEAR(GetParam()->square_sum(x.data(), 100003), 100003 * double(0.1f) * 0.1f, 1e-9);

@@ -24,7 +24,7 @@ std::map<std::string, at::Tensor> copy(const std::vector<Parameter*>& parameters
 }
 
 RunResult run_rank(const RunConfig& config, const Mesh& mesh, int rank,
-                   const Bootstrap& bootstrap) {
+                   const Bootstrap& bootstrap, const std::function<void()>& on_failure) {
   MemoryAccount memory;
   at::set_num_threads(1);
   Communicators communicators(config, mesh, bootstrap);
@@ -32,7 +32,8 @@ RunResult run_rank(const RunConfig& config, const Mesh& mesh, int rank,
   Strategies strategies(config);
   RunResult result;
   try {
-    strategies.solve(config, mesh, rank, model.unit_infos, model.parameters);
+    strategies.solve(config, mesh, rank, model.unit_infos, model.parameters,
+                     plan_backend(config));
     const Dataset dataset(open_tokens(config.data.path), config.data);
     Trainer trainer(
         {config, mesh, rank, at::kCPU, model, dataset, communicators, strategies, memory}, nullptr);
@@ -48,6 +49,7 @@ RunResult run_rank(const RunConfig& config, const Mesh& mesh, int rank,
     }
     result.final_weights = copy(model.parameters, &Parameter::value);
   } catch (...) {
+    on_failure();
     communicators.abort();
     throw;
   }
@@ -86,14 +88,17 @@ std::vector<RunResult> run_ranks(RunConfig config, int ranks) {
   std::vector<RunResult> results(ranks);
   std::mutex mutex;
   std::exception_ptr error;
+  const auto keep_first = [&] {
+    std::lock_guard lock(mutex);
+    if (!error) error = std::current_exception();
+  };
   std::vector<std::jthread> threads;
   for (int rank = 0; rank < ranks; ++rank)
     threads.emplace_back([&, rank] {
       try {
-        results[rank] = run_rank(config, mesh, rank, *bootstraps[rank]);
+        results[rank] = run_rank(config, mesh, rank, *bootstraps[rank], keep_first);
       } catch (...) {
-        std::lock_guard lock(mutex);
-        if (!error) error = std::current_exception();
+        keep_first();
       }
     });
   threads.clear();

@@ -183,18 +183,13 @@ int32_t create_communicator(const cleave_bootstrap* bootstrap, const cleave_opti
   return create_with_status(&create, bootstrap, options, out, error, capacity);
 }
 
-constexpr cleave_plugin kDescriptor = {CLEAVE_PLUGIN_MAGIC,
-                                       sizeof(cleave_plugin),
-                                       CLEAVE_SDK_MAJOR,
-                                       CLEAVE_SDK_MINOR,
-                                       CLEAVE_COMMUNICATION,
-                                       0,
-                                       "local",
-                                       "0.1.0",
-                                       this_abi(),
-                                       nullptr,
-                                       &create_communicator,
-                                       nullptr};
+constexpr cleave_plugin kDescriptor = {
+    make_identity(CLEAVE_COMMUNICATION, "local", "0.1.0", this_abi()),
+    0,
+    nullptr,
+    &create_communicator,
+    [](cleave_capabilities* capabilities) { *capabilities = cpu_capabilities(); },
+    nullptr};
 
 }  // namespace
 }  // namespace cleave::local

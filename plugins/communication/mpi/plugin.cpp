@@ -8,6 +8,7 @@
 // Determinism: the order of every sum depends on sizes and ranks alone, and all ranks get the same
 // bits. 16-bit floats are summed in float32 in rank order and rounded once. Other types are summed
 // in rank order below 64 KiB and along the ring above.
+#include <iterator>
 #include <limits>
 #include <memory>
 
@@ -25,7 +26,7 @@ std::unique_ptr<Backend> create(const cleave_bootstrap& bootstrap, const cleave_
                               " ranks are threads of one process and MPI's ranks are processes; "
                               "use backend = \"local\""));
   const Options values(options);
-  const Settings settings{values.integer("segment_bytes"), values.integer("max_message_bytes")};
+  const Settings settings{values.bytes("segment_bytes"), values.bytes("max_message_bytes")};
   const auto runtime = Runtime::acquire();
   int rank = 0;
   int size = 1;
@@ -49,24 +50,25 @@ int32_t create_communicator(const cleave_bootstrap* bootstrap, const cleave_opti
 }
 
 constexpr cleave_option kOptions[] = {
-    {"segment_bytes", CLEAVE_OPTION_INT, "262144", 8, 1 << 30, nullptr, "bytes",
-     "Large operations move and reduce this much at a time; the result does not depend on it."},
-    {"max_message_bytes", CLEAVE_OPTION_INT, "1073741824", 1, std::numeric_limits<int>::max(),
-     nullptr, "bytes", "Transfers above this travel as several MPI messages."},
+    {"segment_bytes", CLEAVE_OPTION_BYTES, "\"128 KiB\"", 8, 1 << 30, nullptr, "bytes",
+     "large operations move and reduce this much at a time; the result does not depend on it", 0},
+    {"max_message_bytes", CLEAVE_OPTION_BYTES, "\"1 GiB\"", 1, std::numeric_limits<int>::max(),
+     nullptr, "bytes", "transfers above this travel as several MPI messages", 0},
 };
 
-constexpr cleave_plugin kDescriptor = {CLEAVE_PLUGIN_MAGIC,
-                                       sizeof(cleave_plugin),
-                                       CLEAVE_SDK_MAJOR,
-                                       CLEAVE_SDK_MINOR,
-                                       CLEAVE_COMMUNICATION,
-                                       sizeof kOptions / sizeof kOptions[0],
-                                       "mpi",
-                                       "0.1.0",
-                                       this_abi(),
-                                       kOptions,
-                                       &create_communicator,
-                                       nullptr};
+constexpr cleave_abi mpi_abi() {
+  cleave_abi abi = this_abi();
+  set_text(abi.mpi, "Open MPI " CLEAVE_STRINGIFY(OMPI_MAJOR_VERSION));
+  return abi;
+}
+
+constexpr cleave_plugin kDescriptor = {
+    make_identity(CLEAVE_COMMUNICATION, "mpi", "0.1.0", mpi_abi()),
+    std::size(kOptions),
+    kOptions,
+    &create_communicator,
+    [](cleave_capabilities* capabilities) { *capabilities = cpu_capabilities(); },
+    nullptr};
 
 }  // namespace
 }  // namespace cleave::mpi

@@ -20,7 +20,7 @@ constexpr int64_t kMiB = 1 << 20;
 class Ddp final : public Strategy, public GradientReducer {
  public:
   explicit Ddp(const cleave_options* options)
-      : bucket_bytes_(Options(options).integer("bucket_bytes")) {}
+      : bucket_bytes_(Options(options).bytes("bucket_bytes")) {}
 
   void plan(Plan& plan) override {
     plan.claimed_axes = {kAxis};
@@ -30,7 +30,8 @@ class Ddp final : public Strategy, public GradientReducer {
       parameter->gradient_placement = parameter->value_placement;
       elements += parameter->value_placement.num_elements();
     }
-    plan.wire_bytes_per_step = sizeof(float) * elements * 2 * (ranks - 1) / ranks;
+    plan.communication = {{kAxis, CLEAVE_ALL_REDUCE, at::kFloat,
+                           sizeof(float) * elements * 2 * (ranks - 1) / ranks}};
     // Sixteen buckets are enough to overlap; below 1 MiB latency counts, above 25 MiB nothing
     // gains.
     if (bucket_bytes_ == 0)
@@ -96,8 +97,8 @@ class Ddp final : public Strategy, public GradientReducer {
 };
 
 constexpr cleave_option kOptions[] = {
-    {"bucket_bytes", CLEAVE_OPTION_INT, "0", 0, 1e12, nullptr, "bytes",
-     "largest gradient bucket; 0: a sixteenth of all gradients, between 1 MiB and 25 MiB"},
+    {"bucket_bytes", CLEAVE_OPTION_BYTES, "0", 0, 1e12, nullptr, "bytes",
+     "largest gradient bucket; 0: a sixteenth of all gradients, between 1 MiB and 25 MiB", 0},
 };
 
 constexpr cleave_plugin kPlugin =

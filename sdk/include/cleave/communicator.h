@@ -61,7 +61,8 @@ enum cleave_dtype {
 enum cleave_device { CLEAVE_CPU = 0, CLEAVE_CUDA = 1, CLEAVE_NUM_DEVICES = 2 };
 
 /* One operation. The caller keeps both buffers alive, and their content undefined, until the work
- * is done; the counts arrays are copied by submit. */
+ * is done (after a failure: until the communicator is destroyed); the counts arrays are copied by
+ * submit. */
 struct cleave_collective {
   uint32_t struct_size;
   int32_t op;        /* cleave_op */

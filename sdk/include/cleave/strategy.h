@@ -13,6 +13,7 @@
 
 #include "cleave/comm.h"
 #include "cleave/mesh.h"
+#include "cleave/ops.h"
 #include "cleave/options.h"
 #include "cleave/parameter.h"
 #include "cleave/plugin.h"
@@ -25,6 +26,21 @@ struct MemoryItem {
   int64_t bytes;
 };
 
+/// A collective that a strategy submits in every step. The solver asks the backend for it before
+/// anything starts, and the host prints its bytes.
+struct CommUse {
+  std::string axis;
+  cleave_op op;
+  at::ScalarType dtype;
+  double wire_bytes_per_step;  ///< sent by this rank
+};
+
+/// Something that another strategy must, or must not, offer, and why, for the message.
+struct Relation {
+  std::string capability;  ///< "gradient-sync.deferrable"; one's own are "<plugin>.<word>"
+  std::string reason;      ///< completes "because ..."
+};
+
 /// What the host knows before anything is allocated; a strategy reads it and writes its decisions.
 /// Pure: the same for every process that asks, so any world size can be checked in one process.
 struct Plan {
@@ -33,9 +49,15 @@ struct Plan {
   std::vector<UnitInfo>& units;         ///< in forward order
   std::vector<Parameter*>& parameters;  ///< table order; strategies write the placements
 
-  std::vector<std::string> claimed_axes = {};
+  std::vector<std::string> claimed_axes = {};  ///< split by this strategy alone
+  std::vector<std::string> offers = {};        ///< capabilities that others may need
+  std::vector<Relation> needs = {};            ///< offered by some strategy of the run
+  std::vector<Relation> conflicts = {};        ///< offered by none
+  /// This strategy comes after those that offer one of these: in every list that the host walks, and
+  /// inside them where roles stack.
+  std::vector<std::string> after = {};
+  std::vector<CommUse> communication = {};
   std::vector<MemoryItem> memory = {};
-  double wire_bytes_per_step = 0;  ///< sent by this rank; the host prints it beside the measured
 };
 
 /// What the host lends a strategy after the plan is accepted. Valid until quiesce().
@@ -45,7 +67,8 @@ struct Runtime {
   at::Device device;
   std::vector<UnitInfo>& units;
   std::vector<Parameter*>& parameters;
-  /// Communicator along an axis; size 1 groups exist too.
+  /// Communicator along an axis that the strategy claimed or named in Plan::communication (else
+  /// RuntimeError); groups of one rank exist too.
   std::function<Comm&(std::string_view axis)> comm;
 };
 
@@ -99,6 +122,31 @@ class UnitObserver {
   ~UnitObserver() = default;
 };
 
+/// Role: replaces operations of the model (tensor parallel, low-rank adapters). Stacks: the strategy
+/// that comes last is called first.
+class OpsRewriter {
+ public:
+  static constexpr std::string_view kInterface = "cleave.ops_rewriter/draft";
+  /// Called once, after start, before the first step. The result is used instead of `next`, which it
+  /// may call; both live until quiesce(), the result is the strategy's.
+  virtual Ops& rewrite(Ops& next) = 0;
+
+ protected:
+  ~OpsRewriter() = default;
+};
+
+/// Role: acts around the update of the weights (local SGD, DiLoCo). Stacks as OpsRewriter.
+class StepWrapper {
+ public:
+  static constexpr std::string_view kInterface = "cleave.step_wrapper/draft";
+  /// `next` updates the weights from the reduced and clipped gradients; to be called once. `step` from
+  /// 0. Every rank calls it in the same step.
+  virtual void update(int64_t step, const std::function<void()>& next) = 0;
+
+ protected:
+  ~StepWrapper() = default;
+};
+
 /// Typed query: `role<GradientReducer>(strategy)`, nullptr when the strategy does not play it.
 template <typename Role>
 Role* role(Strategy& strategy) {
@@ -112,16 +160,8 @@ constexpr cleave_plugin strategy_plugin(std::string_view name, std::string_view 
                                         const cleave_option* options = nullptr,
                                         uint32_t num_options = 0) {
   cleave_plugin plugin = {};
-  plugin.magic = CLEAVE_PLUGIN_MAGIC;
-  plugin.struct_size = sizeof(cleave_plugin);
-  plugin.sdk_major = CLEAVE_SDK_MAJOR;
-  plugin.sdk_minor = CLEAVE_SDK_MINOR;
-  plugin.kind = CLEAVE_STRATEGY;
+  plugin.identity = make_identity(CLEAVE_STRATEGY, name, version, this_abi());
   plugin.num_options = num_options;
-  // a name that is too long does not compile
-  for (size_t i = 0; i < name.size(); ++i) plugin.name[i] = name[i];
-  for (size_t i = 0; i < version.size(); ++i) plugin.version[i] = version[i];
-  plugin.abi = this_abi();
   plugin.options = options;
   plugin.create_strategy = [](const cleave_options* values) -> void* {
     return static_cast<Strategy*>(new T(values));

@@ -1,0 +1,176 @@
+#include "core/solver.h"
+
+#include <c10/core/ScalarType.h>
+
+#include <algorithm>
+
+#include "cleave/error.h"
+#include "cleave/op_names.h"
+#include "config/option_table.h"
+
+namespace cleave {
+
+namespace {
+
+using Strategies = std::vector<PlannedStrategy>;
+
+// Axes that the host knows; a strategy may claim further ones.
+const std::vector<std::string> kKnownAxes = {"pipeline", "data", "tensor"};
+
+bool contains(const std::vector<std::string>& list, const std::string& value) {
+  return std::find(list.begin(), list.end(), value) != list.end();
+}
+
+// "run.toml:12:1: strategy zero"
+std::string side(const PlannedStrategy& strategy) {
+  return message(strategy.origin.text, ": strategy ", strategy.name);
+}
+
+std::string remove_one(const PlannedStrategy& a, const PlannedStrategy& b) {
+  return message("; remove [strategy.", a.name, "] or [strategy.", b.name, "]");
+}
+
+void check_axis(const RunConfig& config, const Mesh& mesh, const MeshAxis& axis,
+                const Strategies& strategies) {
+  const PlannedStrategy* owner = nullptr;
+  for (const PlannedStrategy& strategy : strategies) {
+    if (!contains(strategy.plan.claimed_axes, axis.name)) continue;
+    if (owner)
+      throw ConfigError(message(side(strategy), " splits the axis ", axis.name, ", and so does ",
+                                side(*owner), ", but an axis has one owner",
+                                remove_one(*owner, strategy)));
+    owner = &strategy;
+  }
+  const bool is_known = contains(kKnownAxes, axis.name);
+  if (owner || (axis.size == 1 && is_known)) return;
+  const std::string where = config.where("mesh." + axis.name);
+  const std::string nearest = nearest_name(axis.name, kKnownAxes);
+  if (!is_known)
+    throw ConfigError(message(where, ": no strategy knows the axis ", axis.name,
+                              nearest.empty() ? "; remove it, or add the strategy that claims it"
+                                              : "; did you mean mesh." + nearest + "?"));
+  throw ConfigError(message(where, ": no strategy splits the axis ", axis.name, " of size ",
+                            axis.size, "; add a [strategy.<name>] table that claims it, or start ",
+                            mesh.world_size() / axis.size, " ranks with ", axis.name, " = 1"));
+}
+
+void check_claims_exist(const Mesh& mesh, const PlannedStrategy& strategy) {
+  for (const std::string& axis : strategy.plan.claimed_axes)
+    if (!mesh.has_axis(axis))
+      throw ConfigError(message(side(strategy), " splits the axis ", axis,
+                                ", which [mesh] does not have; add ", axis, " = 1 or more there"));
+}
+
+void check_single_roles(const Strategies& strategies) {
+  for (size_t a = 0; a < strategies.size(); ++a)
+    for (size_t b = a + 1; b < strategies.size(); ++b)
+      for (std::string_view role : strategies[a].single_roles)
+        for (std::string_view other : strategies[b].single_roles)
+          if (role == other)
+            throw ConfigError(message(side(strategies[b]), " plays the role ", role,
+                                      ", and so does ", side(strategies[a]), ", but a run has one",
+                                      remove_one(strategies[a], strategies[b])));
+}
+
+const PlannedStrategy* who_offers(const Strategies& strategies, const std::string& capability) {
+  for (const PlannedStrategy& strategy : strategies)
+    if (contains(strategy.plan.offers, capability)) return &strategy;
+  return nullptr;
+}
+
+void check_relations(const Strategies& strategies) {
+  for (const PlannedStrategy& strategy : strategies) {
+    for (const Relation& need : strategy.plan.needs)
+      if (!who_offers(strategies, need.capability))
+        throw ConfigError(message(side(strategy), " needs ", need.capability, " because ",
+                                  need.reason, ", and no strategy of this run offers it; add one ",
+                                  "that does, or remove [strategy.", strategy.name, "]"));
+    for (const Relation& conflict : strategy.plan.conflicts)
+      if (const PlannedStrategy* other = who_offers(strategies, conflict.capability))
+        throw ConfigError(message(side(strategy), " can't run with ", conflict.capability,
+                                  " because ", conflict.reason, ", and ", side(*other),
+                                  " offers it", remove_one(*other, strategy)));
+  }
+}
+
+int32_t dtype_code(at::ScalarType dtype) {
+  switch (dtype) {
+    case at::kFloat:
+      return CLEAVE_FLOAT32;
+    case at::kDouble:
+      return CLEAVE_FLOAT64;
+    case at::kBFloat16:
+      return CLEAVE_BFLOAT16;
+    case at::kHalf:
+      return CLEAVE_FLOAT16;
+    case at::kInt:
+      return CLEAVE_INT32;
+    case at::kLong:
+      return CLEAVE_INT64;
+    case at::kByte:
+      return CLEAVE_UINT8;
+    default:
+      return -1;
+  }
+}
+
+void check_backend(const Strategies& strategies, const PlannedBackend& backend,
+                   at::DeviceType device) {
+  const int device_index = device == at::kCUDA ? CLEAVE_CUDA : CLEAVE_CPU;
+  for (const PlannedStrategy& strategy : strategies)
+    for (const CommUse& use : strategy.plan.communication) {
+      const int32_t code = dtype_code(use.dtype);
+      const uint32_t supported = backend.capabilities.dtypes[device_index][use.op];
+      if (code >= 0 && (supported >> code & 1u)) continue;
+      throw ConfigError(message(side(strategy), " uses ", to_string(use.op), " of ",
+                                c10::toString(use.dtype), " on ", c10::DeviceTypeName(device, true),
+                                " along the axis ", use.axis, ", which ", backend.origin.text,
+                                ": communication ", backend.name,
+                                " can't do; choose another [communication] backend"));
+    }
+}
+
+bool must_follow(const PlannedStrategy& later, const PlannedStrategy& earlier) {
+  return std::any_of(later.plan.after.begin(), later.plan.after.end(), [&](const auto& capability) {
+    return contains(earlier.plan.offers, capability);
+  });
+}
+
+// Kahn's algorithm; among those that may come next the first by name, so the order never depends on
+// the order of tables or of loading.
+std::vector<size_t> order(const Strategies& strategies) {
+  std::vector<size_t> left(strategies.size()), sorted;
+  for (size_t i = 0; i < left.size(); ++i) left[i] = i;
+  std::sort(left.begin(), left.end(),
+            [&](size_t a, size_t b) { return strategies[a].name < strategies[b].name; });
+  while (!left.empty()) {
+    const auto next = std::find_if(left.begin(), left.end(), [&](size_t candidate) {
+      return std::none_of(left.begin(), left.end(), [&](size_t other) {
+        return other != candidate && must_follow(strategies[candidate], strategies[other]);
+      });
+    });
+    if (next == left.end()) {
+      std::string cycle;
+      for (size_t i : left) cycle += (cycle.empty() ? "" : ", ") + side(strategies[i]);
+      throw ConfigError(message(cycle, ": each must come after another of them; remove [strategy.",
+                                strategies[left.back()].name, "]"));
+    }
+    sorted.push_back(*next);
+    left.erase(next);
+  }
+  return sorted;
+}
+
+}  // namespace
+
+std::vector<size_t> solve(const RunConfig& config, const Mesh& mesh, const Strategies& strategies,
+                          const PlannedBackend& backend, at::DeviceType device) {
+  for (const PlannedStrategy& strategy : strategies) check_claims_exist(mesh, strategy);
+  for (const MeshAxis& axis : mesh.axes()) check_axis(config, mesh, axis, strategies);
+  check_single_roles(strategies);
+  check_relations(strategies);
+  check_backend(strategies, backend, device);
+  return order(strategies);
+}
+
+}  // namespace cleave
