@@ -17,8 +17,7 @@ auto guarded(const std::string& name, const char* hook, const std::string& subje
   try {
     return call();
   } catch (...) {
-    throw Failure(
-        message("strategy ", name, ": ", hook, "(", subject, "): ", exception_text()));
+    throw Failure(message("strategy ", name, ": ", hook, "(", subject, "): ", exception_text()));
   }
 }
 

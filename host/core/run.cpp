@@ -15,6 +15,7 @@
 #include "core/header.h"
 #include "core/layout.h"
 #include "core/plan_report.h"
+#include "core/released.h"
 #include "core/trainer.h"
 
 namespace cleave {
@@ -123,6 +124,9 @@ void run_rank(const RunConfig& config, const ProcessInfo& process, const Bootstr
   }
   strategies.quiesce();
   model.table.clear();
+#ifdef CLEAVE_DEV_CHECKS
+  check_released(communicators->stats(), memory);
+#endif
   communicators->finalize();
 }
 

@@ -4,6 +4,7 @@
 
 #include "cleave/error.h"
 #include "core/exception_text.h"
+#include "core/memory_account.h"
 #include "process/plugin_loader.h"
 
 namespace cleave {
@@ -66,12 +67,15 @@ Strategies::Strategies(const RunConfig& config) {
     auto options =
         std::make_unique<OptionValues>("strategy." + table.name, plugin.descriptor->options,
                                        plugin.descriptor->num_options, table);
-    Fingerprint fingerprint =
-        plugin_fingerprint("the build or options of strategy " + table.name, plugin.file.string(),
-                           options->shared_values());
+    Fingerprint fingerprint = plugin_fingerprint("the build or options of strategy " + table.name,
+                                                 plugin.file.string(), options->shared_values());
     std::unique_ptr<Strategy, Destroy> strategy(create(plugin, table, *options));
-    loaded_.push_back({table.name, table.origin, std::move(fingerprint), std::move(options),
-                       std::move(strategy), {}});
+    loaded_.push_back({table.name,
+                       table.origin,
+                       std::move(fingerprint),
+                       std::move(options),
+                       std::move(strategy),
+                       {}});
   }
 }
 
@@ -123,6 +127,7 @@ void Strategies::start(const Runtime& runtime) {
                                    "claim it or list it in Plan::communication"));
       return runtime.comm(axis);
     };
+    MemoryScope scope(MemoryCategory::communication);
     guarded<RuntimeError>(loaded.name, "start", "", [&] { loaded.strategy->start(own); });
     if (auto* found = role<GradientReducer>(*loaded.strategy))
       reducer_ = std::make_unique<GuardedReducer>(loaded.name, *found);

@@ -114,9 +114,12 @@ Work::State::State(std::shared_ptr<detail::CommCore> owner, const cleave_collect
       sequence(++core->sequence),
       bytes(static_cast<int64_t>(
           std::max(send.defined() ? send.nbytes() : 0, recv.defined() ? recv.nbytes() : 0))),
-      submitted(Clock::now()) {}
+      submitted(Clock::now()) {
+  ++core->stats->open_works;
+}
 
 Work::State::~State() {
+  --borrowed_core->stats->open_works;
   if (work) borrowed_core->api->work_release(work);
 }
 

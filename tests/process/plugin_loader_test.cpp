@@ -97,6 +97,27 @@ TEST_F(Loader, LoadsANewVersionOfAFileThatWasRefused) {
   EXPECT_EQ(load_plugin(CLEAVE_COMMUNICATION, "good", {""}).file, mended);
 }
 
+TEST_F(Loader, PreparesWhatCanBeUsedAndLeavesTheRestToBeRefused) {
+  const auto copy = [&](const std::string& kind, const std::string& name) {
+    fs::copy_file(fixture(kind, name), folder_.path() / fixture(kind, name).filename());
+    return PluginTable{name, {"run.toml:3:1"}, {}};
+  };
+  RunConfig config{};
+  config.communication.backend = copy("communication", "good");
+  config.strategies = {copy("strategy", "throwing-initialiser"),
+                       copy("strategy", "old-strings"),
+                       copy("strategy", "good"),
+                       {"absent", {"run.toml:3:1"}, {}}};
+  search({folder_.path()});
+  prepare_plugins(config);
+  EXPECT_NE(load_plugin(CLEAVE_STRATEGY, "good", {""}).descriptor, nullptr);
+  EXPECT_NE(load_plugin(CLEAVE_COMMUNICATION, "good", {""}).descriptor, nullptr);
+  expect_refused(CLEAVE_STRATEGY, "throwing-initialiser", "loading it, which runs its static ",
+                 "do that work in create", folder_.path());
+  expect_refused(CLEAVE_STRATEGY, "old-strings", "C++11 ABI is 0", kRebuild, folder_.path());
+  EXPECT_NE(error_of(CLEAVE_STRATEGY, "absent").find("not found"), std::string::npos);
+}
+
 TEST_F(Loader, SuggestsTheNearestNameAndShowsWhereItLooked) {
   const std::string text = error_of(CLEAVE_COMMUNICATION, "goud");
   EXPECT_TRUE(text.starts_with("run.toml:3:1: communication plugin goud not found in " +

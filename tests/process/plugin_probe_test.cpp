@@ -81,13 +81,15 @@ TEST_F(Probe, FindsAllPluginsOfTheSearchPath) {
   add("strategy", "good");
   add("communication", "good");
   add("communication", "null-entry");
+  add("communication", "aborting-entry");  // takes its process with it, not those behind it
   write_file(folder_.path() / "libcleave_other_thing.so", "no kind of plugin");
   write_file(folder_.path() / "readme.txt", "no plugin");
   std::vector<std::string> found;
   for (const PluginDescription& plugin : probe_all_plugins())
     if (plugin.file.parent_path() == folder_.path())
       found.push_back(plugin.file.filename().string() + (plugin.error.empty() ? "" : " failed"));
-  EXPECT_EQ(found, (std::vector<std::string>{"libcleave_communication_good.so",
+  EXPECT_EQ(found, (std::vector<std::string>{"libcleave_communication_aborting-entry.so failed",
+                                             "libcleave_communication_good.so",
                                              "libcleave_communication_null-entry.so failed",
                                              "libcleave_strategy_good.so"}));
 }

@@ -16,8 +16,7 @@ TEST(ConsoleLine, ShowsTorchtitansFieldsThenProgress) {
 TEST(ConsoleLine, ShowsMfuWhenItIsKnown) {
   StepRecord record = make_record(1);
   record.mfu = 0.412;
-  EXPECT_NE(console_line(record, 10, 0).find("  mfu: 41.2%  ETA: 0s"),
-            std::string::npos);
+  EXPECT_NE(console_line(record, 10, 0).find("  mfu: 41.2%  ETA: 0s"), std::string::npos);
 }
 
 TEST(ConsoleLine, ShowsHoursOfALongRun) {

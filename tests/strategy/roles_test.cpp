@@ -12,7 +12,9 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-std::string quoted(const std::string& text) { return message('"', text, '"'); }
+std::string quoted(const std::string& text) {
+  return message('"', text, '"');
+}
 
 // Two steps of two micro-batches on two ranks with the strategy `name`; what each rank's hooks
 // wrote.
@@ -168,6 +170,8 @@ INSTANTIATE_TEST_SUITE_P(
         Fault{"finish_gradients", "std", "strategy faulty: finish_gradients(): thrown"},
         Fault{"update", "std", "strategy faulty: update(): thrown"},
         Fault{"quiesce", "std", "strategy faulty: quiesce(): thrown"},
+        Fault{"keep-work", "std", "1 works are still held after quiesce()"},
+        Fault{"keep-tensor", "std", "bytes of gradients are still held after quiesce()"},
         Fault{"foreign-axis", "std", "it uses the axis tensor, which its plan did not name"},
         Fault{"no-gradient", "std", "allocate_gradients left lm_head.weight without"},
         Fault{"no-update", "std", "update called the optimizer 0 times in step 1"}));

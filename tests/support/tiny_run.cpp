@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "core/layout.h"
+#include "core/released.h"
 #include "core/trainer.h"
 #include "process/process.h"
 
@@ -23,8 +24,8 @@ std::map<std::string, at::Tensor> copy(const std::vector<Parameter*>& parameters
   return copies;
 }
 
-RunResult run_rank(const RunConfig& config, const Mesh& mesh, int rank,
-                   const Bootstrap& bootstrap, const std::function<void()>& on_failure) {
+RunResult run_rank(const RunConfig& config, const Mesh& mesh, int rank, const Bootstrap& bootstrap,
+                   const std::function<void()>& on_failure) {
   MemoryAccount memory;
   at::set_num_threads(1);
   Communicators communicators(config, mesh, bootstrap);
@@ -32,8 +33,7 @@ RunResult run_rank(const RunConfig& config, const Mesh& mesh, int rank,
   Strategies strategies(config);
   RunResult result;
   try {
-    strategies.solve(config, mesh, rank, model.unit_infos, model.parameters,
-                     plan_backend(config));
+    strategies.solve(config, mesh, rank, model.unit_infos, model.parameters, plan_backend(config));
     const Dataset dataset(open_tokens(config.data.path), config.data);
     Trainer trainer(
         {config, mesh, rank, at::kCPU, model, dataset, communicators, strategies, memory}, nullptr);
@@ -55,6 +55,7 @@ RunResult run_rank(const RunConfig& config, const Mesh& mesh, int rank,
   }
   strategies.quiesce();
   model.table.clear();
+  check_released(communicators.stats(), memory);
   communicators.finalize();
   return result;
 }

@@ -30,8 +30,8 @@ class Ddp final : public Strategy, public GradientReducer {
       parameter->gradient_placement = parameter->value_placement;
       elements += parameter->value_placement.num_elements();
     }
-    plan.communication = {{kAxis, CLEAVE_ALL_REDUCE, at::kFloat,
-                           sizeof(float) * elements * 2 * (ranks - 1) / ranks}};
+    plan.communication = {
+        {kAxis, CLEAVE_ALL_REDUCE, at::kFloat, sizeof(float) * elements * 2 * (ranks - 1) / ranks}};
     // Sixteen buckets are enough to overlap; below 1 MiB latency counts, above 25 MiB nothing
     // gains.
     if (bucket_bytes_ == 0)

@@ -113,16 +113,19 @@ constexpr IdentityNote make_note(const cleave_identity& identity) {
 
 }  // namespace cleave
 
-// used: the compiler keeps it although nothing refers to it; retain: the linker does, too.
-#if __has_attribute(retain)
-#define CLEAVE_KEEP_ used, retain
+// used: the compiler keeps it although nothing refers to it; retain: the linker does, too; and
+// clang's address sanitizer puts no gaps around it (gcc's leaves sections with a name alone).
+#if defined(__clang__)
+#define CLEAVE_NOTE_ATTRIBUTES_ used, retain, no_sanitize("address")
+#elif __has_attribute(retain)
+#define CLEAVE_NOTE_ATTRIBUTES_ used, retain
 #else
-#define CLEAVE_KEEP_ used
+#define CLEAVE_NOTE_ATTRIBUTES_ used
 #endif
 /// Writes a constexpr cleave_identity into the library's note. Part of CLEAVE_EXPORT_PLUGIN.
 #define CLEAVE_PLUGIN_NOTE(identity_value)                                   \
   namespace {                                                                \
-  __attribute__((section(".note.cleave"), CLEAVE_KEEP_,                      \
+  __attribute__((section(".note.cleave"), CLEAVE_NOTE_ATTRIBUTES_,           \
                  aligned(4))) constexpr ::cleave::IdentityNote kCleaveNote = \
       ::cleave::make_note(identity_value);                                   \
   }

@@ -23,7 +23,8 @@ struct CommStats {
   /// payload x the op's factor on n ranks: all_reduce 2(n-1)/n; reduce_scatter, all_gather,
   /// all_to_all (n-1)/n of the full buffer; broadcast, send 1; recv 0 (nccl-tests, PERFORMANCE.md)
   double wire_bytes = 0;
-  double exposed_ms = 0;  ///< time that the main thread was blocked in waits
+  int64_t open_works = 0;  ///< started and not yet released
+  double exposed_ms = 0;   ///< time that the main thread was blocked in waits
 };
 
 /// Receives the life of each operation, for traces: called on the thread that submits or waits.

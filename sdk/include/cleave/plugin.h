@@ -1,7 +1,7 @@
 /* Identity of a plugin: an ELF note that the host reads without loading the library, and one entry
- * symbol that returns a plain descriptor with the same identity. The host compares both with its own
- * build, field by field, before it calls anything else, and never unloads the library.  draft, see
- * communicator.h */
+ * symbol that returns a plain descriptor with the same identity. The host compares both with its
+ * own build, field by field, before it calls anything else, and never unloads the library.  draft,
+ * see communicator.h */
 #ifndef CLEAVE_PLUGIN_H
 #define CLEAVE_PLUGIN_H
 

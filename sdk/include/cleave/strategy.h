@@ -53,8 +53,8 @@ struct Plan {
   std::vector<std::string> offers = {};        ///< capabilities that others may need
   std::vector<Relation> needs = {};            ///< offered by some strategy of the run
   std::vector<Relation> conflicts = {};        ///< offered by none
-  /// This strategy comes after those that offer one of these: in every list that the host walks, and
-  /// inside them where roles stack.
+  /// This strategy comes after those that offer one of these: in every list that the host walks,
+  /// and inside them where roles stack.
   std::vector<std::string> after = {};
   std::vector<CommUse> communication = {};
   std::vector<MemoryItem> memory = {};
@@ -122,13 +122,13 @@ class UnitObserver {
   ~UnitObserver() = default;
 };
 
-/// Role: replaces operations of the model (tensor parallel, low-rank adapters). Stacks: the strategy
-/// that comes last is called first.
+/// Role: replaces operations of the model (tensor parallel, low-rank adapters). Stacks: the
+/// strategy that comes last is called first.
 class OpsRewriter {
  public:
   static constexpr std::string_view kInterface = "cleave.ops_rewriter/draft";
-  /// Called once, after start, before the first step. The result is used instead of `next`, which it
-  /// may call; both live until quiesce(), the result is the strategy's.
+  /// Called once, after start, before the first step. The result is used instead of `next`, which
+  /// it may call; both live until quiesce(), the result is the strategy's.
   virtual Ops& rewrite(Ops& next) = 0;
 
  protected:
@@ -139,8 +139,8 @@ class OpsRewriter {
 class StepWrapper {
  public:
   static constexpr std::string_view kInterface = "cleave.step_wrapper/draft";
-  /// `next` updates the weights from the reduced and clipped gradients; to be called once. `step` from
-  /// 0. Every rank calls it in the same step.
+  /// `next` updates the weights from the reduced and clipped gradients; to be called once. `step`
+  /// from 0. Every rank calls it in the same step.
   virtual void update(int64_t step, const std::function<void()>& next) = 0;
 
  protected:
