@@ -10,7 +10,7 @@
 namespace cleave {
 namespace {
 
-constexpr const char* kLaterVerbs[] = {"bench", "plan", "compare", "verify", "export"};
+constexpr const char* kLaterVerbs[] = {"bench", "plan", "compare", "export"};
 
 void add_config_options(CLI::App& app, CommandLine& line) {
   app.add_option("--config", line.config, "the run's TOML file")->required()->type_name("FILE");
@@ -30,6 +30,14 @@ void add_check(CLI::App& app, CommandLine& line) {
   app.description("Solves the plan and prints it; needs no devices and no other ranks.");
   add_config_options(app, line);
   app.add_option("--world-size", line.world_size, "ranks to plan for")
+      ->check(CLI::Range(1, std::numeric_limits<int32_t>::max()))
+      ->type_name("N");
+}
+
+void add_verify(CLI::App& app, CommandLine& line) {
+  app.description("Trains a few steps on these ranks and on one, and compares the numbers.");
+  add_config_options(app, line);
+  app.add_option("--steps", line.verify_steps, "at most so many steps (10)")
       ->check(CLI::Range(1, std::numeric_limits<int32_t>::max()))
       ->type_name("N");
 }
@@ -68,6 +76,7 @@ struct VerbEntry {
 };
 constexpr VerbEntry kVerbs[] = {{"train", Verb::train, &add_train},
                                 {"check", Verb::check, &add_check},
+                                {"verify", Verb::verify, &add_verify},
                                 {"prepare", Verb::prepare, &add_prepare},
                                 {"describe", Verb::describe, &add_describe},
                                 {"plugins", Verb::plugins, &add_plugins}};
@@ -140,7 +149,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   entry.add(app, line);
   if (!has_verb)
     app.footer(
-        "Verbs: host train (the default), host check, host prepare, host describe, "
+        "Verbs: host train (the default), host check, host verify, host prepare, host describe, "
         "host plugins; --help on each.");
   parse(app, std::move(arguments), line);
   return line;

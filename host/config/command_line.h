@@ -14,6 +14,7 @@ namespace cleave {
 enum class Verb {
   train,
   check,
+  verify,
   prepare,
   describe,
   plugins,
@@ -23,10 +24,11 @@ enum class Verb {
 
 struct CommandLine {
   Verb verb = Verb::train;
-  std::filesystem::path config;        ///< train, check
+  std::filesystem::path config;        ///< train, check, verify
   std::vector<std::string> overrides;  ///< train, check: "table.key=value", in order
   bool print_config = false;           ///< train: print the effective config instead of training
   std::optional<int> world_size;       ///< check
+  int64_t verify_steps = 10;           ///< verify
   PrepareRequest prepare;
   DescribeRequest describe;
   bool failed_only = false;  ///< plugins: those that can't be used

@@ -1,11 +1,14 @@
 #include "core/program.h"
 
+#include <atomic>
 #include <chrono>
 #include <thread>
 
 #include "cleave/error.h"
 #include "config/command_line.h"
+#include "core/layout.h"
 #include "core/run.h"
+#include "core/verify.h"
 #include "core/versions.h"
 #include "data/prepare.h"
 #include "process/plugin_list.h"
@@ -32,44 +35,72 @@ int report(const std::exception& failure, const ProcessInfo& process, std::ostre
   return exit_code(failure);
 }
 
-void run_config(const RunConfig& config, const ProcessInfo& process, std::ostream& out) {
+// Runs `rank` as this process, or as all ranks where the backend's ranks are threads.
+void on_ranks(const RunConfig& config, const ProcessInfo& process,
+              const std::function<void(const ProcessInfo&, const Bootstrap&,
+                                       const std::function<void()>&)>& rank) {
   if (config.communication.backend.name != kThreadBackend)
-    return run_rank(config, process, *make_process_bootstrap(process), out, [] {});
+    return rank(process, *make_process_bootstrap(process), [] {});
   if (process.world_size > 1)
     throw ConfigError(message(config.where("communication.backend"),
                               ": local runs all ranks as threads of one process, but ",
                               process.launcher, " started ", process.world_size,
                               " processes; start host without a launcher, or use mpi"));
-  run_threads(config, out);
+  run_as_threads(written_mesh_size(config), rank);
 }
 
-void run_verb(const CommandLine& line, const ProcessInfo& process, std::ostream& out) {
+void run_train(const RunConfig& config, const ProcessInfo& process, std::ostream& out) {
+  on_ranks(config, process, [&](const auto& rank, const auto& bootstrap, const auto& on_failure) {
+    run_as_rank(config, rank, bootstrap, on_failure,
+                [&](const auto& context, const auto& plan) { train(context, plan, out); });
+  });
+}
+
+// Every rank returns the same verdict.
+int run_verify(const CommandLine& line, const ProcessInfo& process, std::ostream& out) {
+  const RunConfig config = load_run_config(line.config, line.overrides);
+  std::atomic<bool> is_good = true;
+  on_ranks(config, process, [&](const auto& rank, const auto& bootstrap, const auto& on_failure) {
+    if (!verify(config, line.verify_steps, rank, bootstrap, on_failure, out)) is_good = false;
+  });
+  return is_good ? 0 : 1;
+}
+
+int run_verb(const CommandLine& line, const ProcessInfo& process, std::ostream& out) {
   switch (line.verb) {
     case Verb::help:
       out << line.text;
-      return;
+      break;
     case Verb::version:
-      return print_versions(out);
+      print_versions(out);
+      print_plugins(out, false);
+      break;
     case Verb::prepare:
-      return prepare(line.prepare, out);
+      prepare(line.prepare, out);
+      break;
     case Verb::describe:
-      return print_description(line.describe, out);
+      print_description(line.describe, out);
+      break;
     case Verb::plugins:
-      return print_plugins(out, line.failed_only);
+      print_plugins(out, line.failed_only);
+      break;
     case Verb::check: {
-      const RunConfig config = load_run_config(line.config, line.overrides);
       const int launched = process.world_size > 1 ? process.world_size : 0;
-      return check(config, static_cast<int>(line.world_size.value_or(launched)), out);
+      check(load_run_config(line.config, line.overrides), line.world_size.value_or(launched), out);
+      break;
     }
+    case Verb::verify:
+      return run_verify(line, process, out);
     case Verb::train: {
       const RunConfig config = load_run_config(line.config, line.overrides);
-      if (line.print_config) {
-        if (process.rank == 0) out << print_run_config(config);
-        return;
-      }
-      return run_config(config, process, out);
+      if (!line.print_config)
+        run_train(config, process, out);
+      else if (process.rank == 0)
+        out << print_run_config(config);
+      break;
     }
   }
+  return 0;
 }
 
 }  // namespace
@@ -78,9 +109,9 @@ int run_program(int argc, const char* const* argv, std::ostream& out, std::ostre
   ProcessInfo process;
   try {
     process = read_process_info();
-    run_verb(parse_command_line(argc, argv), process, out);
+    const int code = run_verb(parse_command_line(argc, argv), process, out);
     out.flush();
-    return 0;
+    return code;
   } catch (const std::exception& failure) {
     out.flush();
     return report(failure, process, error);

@@ -5,7 +5,8 @@
 
 namespace cleave {
 
-/// 0 done; 2 user error, nothing was started; 1 failure at run time. Never throws.
+/// 0 done; 2 user error, nothing was started; 1 failure at run time, or verify found a difference.
+/// Never throws.
 int run_program(int argc, const char* const* argv, std::ostream& out, std::ostream& error);
 
 }  // namespace cleave

@@ -79,8 +79,22 @@ Strategies::Strategies(const RunConfig& config) {
   }
 }
 
+// What ends here has failed already; a second failure would only hide the first.
+void Strategies::Destroy::operator()(Strategy* strategy) const noexcept {
+  try {
+    strategy->destroy();
+  } catch (...) {
+  }
+}
+
 Strategies::~Strategies() {
-  while (!loaded_.empty()) loaded_.pop_back();  // in reverse order
+  while (!loaded_.empty()) loaded_.pop_back();
+}
+
+void Strategies::destroy() {
+  for (; !loaded_.empty(); loaded_.pop_back())
+    guarded<RuntimeError>(loaded_.back().name, "destroy", "",
+                          [&] { loaded_.back().strategy.release()->destroy(); });
 }
 
 std::vector<Fingerprint> Strategies::fingerprints() const {

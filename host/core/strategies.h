@@ -46,6 +46,9 @@ class Strategies {
   void start(const Runtime& runtime);
   /// In reverse order; only after a run that ended well.
   void quiesce();
+  /// In reverse order, after the communicators are finalized; so that a strategy that communicates
+  /// in destroy() is a RuntimeError with its name. The destructor does it for a run that failed.
+  void destroy();
 
   /// Of each strategy's build and options.
   std::vector<Fingerprint> fingerprints() const;
@@ -62,7 +65,7 @@ class Strategies {
 
  private:
   struct Destroy {
-    void operator()(Strategy* strategy) const { strategy->destroy(); }
+    void operator()(Strategy* strategy) const noexcept;
   };
   struct Loaded {
     std::string name;

@@ -115,6 +115,7 @@ StepRecord Trainer::train_step(int64_t step) {
   forward_backward(step, batch, sink, count);
   if (GradientReducer* reducer = context_.strategies.gradient_reducer())
     reducer->finish_gradients();
+  if (context_.after_reduction) context_.after_reduction(step);
 
   const double norm = gradient_norm(step);
   const double lr = learning_rate(context_.config.optimizer, step);

@@ -1,6 +1,7 @@
 // The training loop of one rank. Re-entrant: several trainers may run in one process (threads).
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <ostream>
 #include <vector>
@@ -30,6 +31,9 @@ struct TrainerContext {
   Communicators& communicators;
   Strategies& strategies;
   MemoryAccount& memory;
+  /// Called when a step's gradients are reduced, before they are clipped; may be empty. `step` from
+  /// 0.
+  std::function<void(int64_t step)> after_reduction;
 };
 
 class Trainer {

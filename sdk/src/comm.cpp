@@ -155,6 +155,8 @@ void order_inputs(const detail::CommCore& core, const at::Tensor& tensor, cleave
 
 Work Comm::submit(cleave_collective call, at::Tensor send, at::Tensor recv) {
   detail::CommCore& core = *core_;
+  if (core.is_finalized)
+    core.fail(message(op_name(call.op), " after finalize; communicate in quiesce() at the latest"));
   core.reap();
   if (call.op != CLEAVE_BARRIER) bind_tensors(core, send, recv, call);
   order_inputs(core, recv.defined() ? recv : send, call);
@@ -301,6 +303,7 @@ void Comm::abort() noexcept {
 
 void Comm::finalize() {
   core_->wait_for_detached();
+  core_->is_finalized = true;
   if (core_->api->finalize(core_->communicator) != CLEAVE_OK)
     core_->fail(message("finalize: ", core_->api->error(core_->communicator)));
 }

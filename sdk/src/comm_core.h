@@ -68,6 +68,7 @@ struct CommCore {
   int rank;
   int size;
   int64_t sequence = 0;
+  bool is_finalized = false;
   cleave_capabilities capabilities{};
   CommTrace trace;
   std::vector<std::unique_ptr<Work::State>> detached;

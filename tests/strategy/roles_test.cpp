@@ -170,6 +170,8 @@ INSTANTIATE_TEST_SUITE_P(
         Fault{"finish_gradients", "std", "strategy faulty: finish_gradients(): thrown"},
         Fault{"update", "std", "strategy faulty: update(): thrown"},
         Fault{"quiesce", "std", "strategy faulty: quiesce(): thrown"},
+        Fault{"communicate-in-destroy", "std",
+              "strategy faulty: destroy(): communicator data, rank"},
         Fault{"keep-work", "std", "1 works are still held after quiesce()"},
         Fault{"keep-tensor", "std", "bytes of gradients are still held after quiesce()"},
         Fault{"foreign-axis", "std", "it uses the axis tensor, which its plan did not name"},

@@ -1,66 +1,11 @@
 #include "support/tiny_run.h"
 
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 
 #include <cstring>
 #include <fstream>
-#include <mutex>
-#include <thread>
-
-#include "core/layout.h"
-#include "core/released.h"
-#include "core/trainer.h"
-#include "process/process.h"
 
 namespace cleave::test {
-
-namespace {
-
-std::map<std::string, at::Tensor> copy(const std::vector<Parameter*>& parameters,
-                                       at::Tensor Parameter::*member) {
-  std::map<std::string, at::Tensor> copies;
-  for (Parameter* parameter : parameters) copies[parameter->name] = (parameter->*member).clone();
-  return copies;
-}
-
-RunResult run_rank(const RunConfig& config, const Mesh& mesh, int rank, const Bootstrap& bootstrap,
-                   const std::function<void()>& on_failure) {
-  MemoryAccount memory;
-  at::set_num_threads(1);
-  Communicators communicators(config, mesh, bootstrap);
-  Model model(config);
-  Strategies strategies(config);
-  RunResult result;
-  try {
-    strategies.solve(config, mesh, rank, model.unit_infos, model.parameters, plan_backend(config));
-    const Dataset dataset(open_tokens(config.data.path), config.data);
-    Trainer trainer(
-        {config, mesh, rank, at::kCPU, model, dataset, communicators, strategies, memory}, nullptr);
-    result.initial_weights = copy(model.parameters, &Parameter::value);
-    for (int64_t step = 0; step < config.train.steps; ++step) {
-      result.records.push_back(trainer.train_step(step));
-      if (step > 0) continue;
-      result.first_gradients = copy(model.parameters, &Parameter::gradient);
-      // the fused optimizer leaves clipped gradients behind
-      const double norm = result.records[0].grad_norm, clip = config.optimizer.clip_norm;
-      if (clip != 0 && clip < norm)
-        for (auto& [name, gradient] : result.first_gradients) gradient.mul_((norm + 1e-6) / clip);
-    }
-    result.final_weights = copy(model.parameters, &Parameter::value);
-  } catch (...) {
-    on_failure();
-    communicators.abort();
-    throw;
-  }
-  strategies.quiesce();
-  model.table.clear();
-  check_released(communicators.stats(), memory);
-  communicators.finalize();
-  return result;
-}
-
-}  // namespace
 
 RunConfig tiny_config(const TemporaryFolder& folder) {
   RunConfig config;
@@ -84,26 +29,11 @@ RunConfig tiny_config(const TemporaryFolder& folder) {
 }
 
 std::vector<RunResult> run_ranks(RunConfig config, int ranks) {
-  const Mesh mesh = make_mesh(config, ranks);
-  const auto bootstraps = make_thread_bootstraps(ranks);
   std::vector<RunResult> results(ranks);
-  std::mutex mutex;
-  std::exception_ptr error;
-  const auto keep_first = [&] {
-    std::lock_guard lock(mutex);
-    if (!error) error = std::current_exception();
-  };
-  std::vector<std::jthread> threads;
-  for (int rank = 0; rank < ranks; ++rank)
-    threads.emplace_back([&, rank] {
-      try {
-        results[rank] = run_rank(config, mesh, rank, *bootstraps[rank], keep_first);
-      } catch (...) {
-        keep_first();
-      }
-    });
-  threads.clear();
-  if (error) std::rethrow_exception(error);
+  run_as_threads(ranks, [&](const ProcessInfo& process, const Bootstrap& bootstrap,
+                            const std::function<void()>& on_failure) {
+    results[process.rank] = run_captured(config, process, bootstrap, on_failure);
+  });
   return results;
 }
 

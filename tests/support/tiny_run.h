@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "config/run_config.h"
-#include "report/step_record.h"
+#include "core/captured_run.h"
 #include "support/temporary_folder.h"
 
 namespace cleave::test {
@@ -17,12 +17,7 @@ namespace cleave::test {
 /// with epsilon 1e-2, a clip that bites; text with an uneven share of ignored tokens in `folder`.
 RunConfig tiny_config(const TemporaryFolder& folder);
 
-struct RunResult {
-  std::vector<StepRecord> records;
-  std::map<std::string, at::Tensor> initial_weights;
-  std::map<std::string, at::Tensor> first_gradients;  ///< of step 1, reduced, before clipping
-  std::map<std::string, at::Tensor> final_weights;
-};
+using RunResult = CapturedRun;
 
 /// Runs config.train.steps steps on `ranks` threads over the local backend; rank r's result is [r].
 /// Throws what a rank threw.

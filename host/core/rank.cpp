@@ -1,0 +1,126 @@
+#include "core/rank.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <mutex>
+#include <optional>
+#include <sstream>
+#include <thread>
+
+#include "cleave/error.h"
+#include "core/layout.h"
+#include "core/released.h"
+
+namespace cleave {
+
+namespace {
+
+// Cores are shared by the ranks of a machine, unless the user said otherwise.
+void set_threads(int ranks_here) {
+  if (std::getenv("OMP_NUM_THREADS")) return;
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  at::set_num_threads(std::max(1, cores / ranks_here));
+}
+
+// Each rank scans a part; the smallest index wins, so every layout reports the same token.
+void check_tokens(const Dataset& dataset, const RunConfig& config, Comm& world) {
+  const int64_t vocab_size = config.model.vocab_size;
+  at::Tensor first = at::scalar_tensor(
+      -dataset.find_invalid_token(vocab_size, world.rank(), world.size()), at::kLong);
+  if (world.size() > 1) world.all_reduce(first, ReduceOp::max).wait_host();
+  const int64_t index = -first.item<int64_t>();
+  if (index == dataset.num_tokens()) return;
+  throw ConfigError(message(config.where("data.path"), ": ", config.data.path.string(), ": token ",
+                            dataset.token(index), " at index ", index, " (sample ",
+                            index / config.data.sequence_length,
+                            ") is not in 0..model.vocab_size - 1 = ", vocab_size - 1,
+                            "; use the vocabulary of this data"));
+}
+
+// The effective config without what may differ between machines (where files lie) and what plugins
+// declare themselves.
+std::string comparable_text(const RunConfig& config) {
+  std::istringstream lines(print_run_config(config));
+  std::string text, line;
+  bool is_plugin_table = false;
+  while (std::getline(lines, line)) {
+    if (line.starts_with("["))
+      is_plugin_table = line.starts_with("[strategy.") || line.starts_with("[communication.");
+    if (is_plugin_table || line.starts_with("path") || line.starts_with("directory")) continue;
+    text += line.substr(0, line.rfind(" #")) + "\n";
+  }
+  return text;
+}
+
+std::vector<Fingerprint> fingerprints(const TrainerContext& context, const SolvedPlan& plan) {
+  std::string layout = context.mesh.to_string();
+  for (const std::string& name : plan.order) layout += " " + name;
+  std::vector<Fingerprint> all = {
+      {"the configuration", fingerprint(comparable_text(context.config))},
+      {"the layout", fingerprint(layout)},
+      {"the number of tokens in data.path", static_cast<uint64_t>(context.dataset.num_tokens())},
+      context.communicators.fingerprint()};
+  for (const Fingerprint& strategy : context.strategies.fingerprints()) all.push_back(strategy);
+  return all;
+}
+
+}  // namespace
+
+void run_as_rank(const RunConfig& config, const ProcessInfo& process, const Bootstrap& bootstrap,
+                 const std::function<void()>& on_failure, const RankBody& body) {
+  MemoryAccount memory;
+  set_threads(process.local_size);
+  std::optional<Communicators> communicators;  // outlives all tensors in its memory
+
+  const Mesh mesh = make_mesh(config, process.world_size);
+  Model model(config);
+  Strategies strategies(config);
+  const SolvedPlan plan = strategies.solve(config, mesh, process.rank, model.unit_infos,
+                                           model.parameters, plan_backend(config));
+  num_micro_batches(config, mesh);
+  const Dataset dataset(open_tokens(config.data.path), config.data);
+  communicators.emplace(config, mesh, bootstrap);
+  const TrainerContext context{config,  mesh,           process.rank, at::kCPU, model,
+                               dataset, *communicators, strategies,   memory,   {}};
+  try {
+    check_agreement(communicators->world(), fingerprints(context, plan));
+    check_tokens(dataset, config, communicators->world());
+    body(context, plan);
+  } catch (...) {
+    on_failure();
+    communicators->abort();  // ranks that wait for this one end now, not at their timeout
+    throw;
+  }
+  strategies.quiesce();
+  model.table.clear();
+  check_released(communicators->stats(), memory);
+  communicators->finalize();
+  strategies.destroy();
+}
+
+void run_as_threads(int world_size, const std::function<void(const ProcessInfo&, const Bootstrap&,
+                                                             const std::function<void()>&)>& rank) {
+  const auto bootstraps = make_thread_bootstraps(world_size);
+  std::mutex mutex;
+  std::exception_ptr first_error;
+  const auto keep_first = [&] {
+    std::lock_guard lock(mutex);
+    if (!first_error) first_error = std::current_exception();
+  };
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < world_size; ++i)
+    threads.emplace_back([&, i] {
+      try {
+        rank({i, world_size, i, world_size, ""}, *bootstraps[i], keep_first);
+      } catch (...) {
+        keep_first();
+      }
+    });
+  threads.clear();  // joins
+  if (first_error) std::rethrow_exception(first_error);
+}
+
+}  // namespace cleave
