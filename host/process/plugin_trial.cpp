@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "cleave/error.h"
+#include "config/option_table.h"
 #include "plugin_child.h"
 #include "plugin_library.h"
 
@@ -59,6 +60,8 @@ void run_trial(const PluginCandidate& candidate, const Send& send) {
     const cleave_plugin* plugin = library.descriptor(candidate.note);
     send({&kPhase, 1});
     for (uint32_t i = 0; i < plugin->num_options; ++i) send_option(send, plugin->options[i]);
+    const std::string fault = find_option_table_fault(plugin->options, plugin->num_options);
+    if (!fault.empty()) throw ConfigError("its option table: " + fault);
   } catch (const std::exception& failure) {
     error = failure.what();
   }

@@ -65,6 +65,15 @@ TEST_F(Probe, SaysWhyAPluginCannotBeUsedAndStillWhoItIs) {
   EXPECT_TRUE(plugin.options.empty());
 }
 
+TEST_F(Probe, RefusesAFaultyOptionTable) {
+  const std::string duplicate = probe_plugin(fixture("communication", "duplicate-option")).error;
+  EXPECT_TRUE(duplicate.starts_with("its option table: ")) << duplicate;
+  EXPECT_NE(duplicate.find("size"), std::string::npos) << duplicate;
+  const std::string unfit = probe_plugin(fixture("communication", "unfit-default")).error;
+  EXPECT_TRUE(unfit.starts_with("its option table: ")) << unfit;
+  EXPECT_NE(unfit.find("9"), std::string::npos) << unfit;
+}
+
 TEST_F(Probe, TakesKindAndNameFromTheFileOfAnotherSdk) {
   const PluginDescription plugin = probe_plugin(fixture("communication", "major-above"));
   EXPECT_TRUE(plugin.error.starts_with("SDK version is ")) << plugin.error;
