@@ -10,7 +10,7 @@
 namespace cleave {
 namespace {
 
-constexpr const char* kLaterVerbs[] = {"bench", "plan", "compare", "export"};
+constexpr const char* kLaterVerbs[] = {"bench", "plan", "compare"};
 
 void add_config_options(CLI::App& app, CommandLine& line) {
   app.add_option("--config", line.config, "the run's TOML file")->required()->type_name("FILE");
@@ -69,17 +69,26 @@ void add_plugins(CLI::App& app, CommandLine& line) {
   app.add_flag("--failed", line.failed_only, "only those that can't be used");
 }
 
+void add_export(CLI::App& app, CommandLine& line) {
+  app.description(
+      "Writes a Hugging Face folder of the weights with which training would begin: a copy of "
+      "model.path, or random ones.");
+  add_config_options(app, line);
+  app.add_option("--to", line.export_to, "the folder; must not exist, or be empty")
+      ->required()
+      ->type_name("DIR");
+}
+
 struct VerbEntry {
   const char* name;
   Verb verb;
   void (*add)(CLI::App& app, CommandLine& line);
 };
-constexpr VerbEntry kVerbs[] = {{"train", Verb::train, &add_train},
-                                {"check", Verb::check, &add_check},
-                                {"verify", Verb::verify, &add_verify},
-                                {"prepare", Verb::prepare, &add_prepare},
-                                {"describe", Verb::describe, &add_describe},
-                                {"plugins", Verb::plugins, &add_plugins}};
+constexpr VerbEntry kVerbs[] = {
+    {"train", Verb::train, &add_train},          {"check", Verb::check, &add_check},
+    {"verify", Verb::verify, &add_verify},       {"prepare", Verb::prepare, &add_prepare},
+    {"describe", Verb::describe, &add_describe}, {"plugins", Verb::plugins, &add_plugins},
+    {"export", Verb::export_model, &add_export}};
 
 /// The nearest option of `app` to one that it doesn't have.
 std::string option_advice(const CLI::App& app, const std::string& unknown) {
@@ -150,7 +159,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   if (!has_verb)
     app.footer(
         "Verbs: host train (the default), host check, host verify, host prepare, host describe, "
-        "host plugins; --help on each.");
+        "host plugins, host export; --help on each.");
   parse(app, std::move(arguments), line);
   return line;
 }

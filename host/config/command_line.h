@@ -18,20 +18,22 @@ enum class Verb {
   prepare,
   describe,
   plugins,
+  export_model,
   version,  ///< --version with any verb
   help      ///< --help: CommandLine::text is what to print
 };
 
 struct CommandLine {
   Verb verb = Verb::train;
-  std::filesystem::path config;        ///< train, check, verify
-  std::vector<std::string> overrides;  ///< train, check: "table.key=value", in order
+  std::filesystem::path config;        ///< train, check, verify, export
+  std::vector<std::string> overrides;  ///< with config: "table.key=value", in order
   bool print_config = false;           ///< train: print the effective config instead of training
   std::optional<int> world_size;       ///< check
   int64_t verify_steps = 10;           ///< verify
   PrepareRequest prepare;
   DescribeRequest describe;
-  bool failed_only = false;  ///< plugins: those that can't be used
+  std::filesystem::path export_to;  ///< export
+  bool failed_only = false;         ///< plugins: those that can't be used
   std::string text;
 };
 

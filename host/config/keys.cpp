@@ -1,5 +1,6 @@
 #include "keys.h"
 
+#include <algorithm>
 #include <array>
 #include <limits>
 
@@ -87,9 +88,19 @@ constexpr Key kKeys[] = {
     {"model.initializer_range", kModel<&M::initializer_range>, above(0), value("0.02"),
      "standard deviation of initial weights"},
     {"model.attention_bias", kModel<&M::attention_bias>, kFlag, kDerived,
-     "biases of q, k and v; default true for qwen2, false for llama"},
+     "biases of q, k and v, for llama of o too; default true for qwen2, false for llama"},
     {"model.tie_word_embeddings", kModel<&M::tie_word_embeddings>, kFlag, value("false"),
      "the head is the embedding"},
+    {"model.path", kModel<&M::path>, kPath, kNone,
+     "Hugging Face folder; its config.json replaces the keys above"},
+    {"model.init", kModel<&M::init>, choice("pretrained|random"), kDerived,
+     "initial weights: path's safetensors, or random from train.seed; default pretrained with "
+     "path, "
+     "random without"},
+    {"model.export", kModel<&M::export_folder>, kPath, kNone,
+     "Hugging Face folder to write after the last step; must not exist, or be empty"},
+    {"model.export_dtype", kModel<&M::export_dtype>, choice("float32|bfloat16"),
+     value("\"float32\""), "of the exported weights"},
 
     {"data.path", kData<&D::path>, kPath, kRequired,
      "prefix of .bin and .idx, or a .txt read as bytes"},
@@ -155,11 +166,7 @@ struct Unavailable {
   std::string_view name;
   std::string_view advice;
 };
-constexpr Unavailable kUnavailable[] = {
-    {"model.path", "spell the keys of its config.json out in [model]"},
-    {"model.init", "remove it; initial weights are random, from train.seed"},
-    {"model.export", "remove it"},
-    {"checkpoint", "remove the table; nothing is saved"}};
+constexpr Unavailable kUnavailable[] = {{"checkpoint", "remove the table; nothing is saved"}};
 
 }  // namespace
 
@@ -171,6 +178,12 @@ const Key* find_key(std::string_view name) {
   for (const Key& key : kKeys)
     if (key.name == name) return &key;
   return nullptr;
+}
+
+bool is_architecture_key(const Key& key) {
+  constexpr std::string_view kOthers[] = {"path", "init", "export", "export_dtype"};
+  return key.table() == "model" &&
+         std::find(std::begin(kOthers), std::end(kOthers), key.leaf()) == std::end(kOthers);
 }
 
 std::vector<std::string> keys_of_table(std::string_view table) {

@@ -46,6 +46,8 @@ struct Key {
 /// In the order of the tables in the reference, which --print-config keeps.
 std::span<const Key> keys();
 const Key* find_key(std::string_view name);
+/// A key of [model] that config.json has too.
+bool is_architecture_key(const Key& key);
 std::vector<std::string> keys_of_table(std::string_view table);
 
 /// The tables that a file may hold, in the reference's order.
@@ -55,8 +57,8 @@ bool is_table_name(std::string_view name);
 /// What any axis of the mesh accepts; plugins may add axes beside the known ones.
 Domain axis_domain();
 
-/// A documented key ("model.path") or table ("checkpoint") that this version can't serve: what to
-/// do instead; nothing for other names.
+/// A documented table ("checkpoint") that this version can't serve: what to do instead; nothing for
+/// other names.
 std::optional<std::string_view> unavailable(std::string_view name);
 
 /// The second half of an unknown key's message: the table that it belongs to, the nearest name, or

@@ -1,6 +1,7 @@
 // --print-config: every value and where it comes from, as a file that loads again to the same run.
 #include <algorithm>
 
+#include "fields.h"
 #include "keys.h"
 #include "run_config.h"
 
@@ -33,27 +34,6 @@ class Printer {
   std::string text_;
 };
 
-Content read_field(const Key& key, RunConfig& config) {
-  return std::visit(
-      [&](auto access) -> Content {
-        if constexpr (std::is_same_v<decltype(access), std::monostate>) {
-          return {};
-        } else {
-          const auto& field = access(config);
-          using T = std::remove_cvref_t<decltype(field)>;
-          if constexpr (std::is_same_v<T, std::optional<int64_t>>)
-            return field ? Content(*field) : Content();
-          else if constexpr (std::is_same_v<T, std::filesystem::path>)
-            return field.string();
-          else if constexpr (std::is_same_v<T, uint64_t>)
-            return static_cast<int64_t>(field);
-          else
-            return field;
-        }
-      },
-      key.field);
-}
-
 std::string origin_of(const std::string& name, const RunConfig& config) {
   const auto origin = config.origins.find(name);
   return origin == config.origins.end() ? "default" : origin->second.text;
@@ -75,7 +55,6 @@ void print_strategies(const RunConfig& config, Printer& out) {
 }  // namespace
 
 std::string print_run_config(const RunConfig& config) {
-  RunConfig copy = config;  // the key table hands out mutable references
   Printer out;
   for (const auto table : table_names()) {
     if (table == "strategy") {
@@ -86,7 +65,7 @@ std::string print_run_config(const RunConfig& config) {
     if (table == "mesh") print_mesh(config, out);
     for (const Key& key : keys()) {
       if (key.table() != table || table == "mesh") continue;
-      const std::string value = to_toml(read_field(key, copy));
+      const std::string value = to_toml(read_field(config, key));
       if (value.empty())
         out.comment(std::string(key.leaf()) + ": not set");
       else

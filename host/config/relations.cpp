@@ -21,6 +21,17 @@ std::string divisors(int64_t number) {
   return text.empty() ? std::to_string(number) : text + " or " + std::to_string(number);
 }
 
+void check_model(const RunConfig& config) {
+  const ModelConfig& model = config.model;
+  if (model.architecture == "qwen2" && !model.attention_bias)
+    throw ConfigError(message(config.where("model.attention_bias"),
+                              " = false, but qwen2 has biases of q, k and v; remove it, or use ",
+                              "model.architecture = \"llama\""));
+  if (model.init == "pretrained" && model.path.empty())
+    throw ConfigError(message(config.where("model.init"), " = \"pretrained\" without model.path; ",
+                              "write the path of a Hugging Face folder, or use \"random\""));
+}
+
 void check_heads(const RunConfig& config) {
   const ModelConfig& model = config.model;
   if (model.num_attention_heads % model.num_key_value_heads != 0)
@@ -67,7 +78,7 @@ void check_mesh(const RunConfig& config) {
 
 }  // namespace
 
-void derive_defaults(RunConfig& config) {
+void derive_model_defaults(RunConfig& config) {
   ModelConfig& model = config.model;
   if (!is_written(config, "model.num_key_value_heads"))
     model.num_key_value_heads = model.num_attention_heads;
@@ -80,11 +91,18 @@ void derive_defaults(RunConfig& config) {
   }
   if (!is_written(config, "model.attention_bias"))
     model.attention_bias = model.architecture == "qwen2";
+}
+
+void derive_defaults(RunConfig& config) {
+  derive_model_defaults(config);
+  if (!is_written(config, "model.init"))
+    config.model.init = config.model.path.empty() ? "random" : "pretrained";
   if (!is_written(config, "optimizer.decay_steps"))
     config.optimizer.decay_steps = std::max(config.train.steps, config.optimizer.warmup_steps);
 }
 
 void check_relations(const RunConfig& config) {
+  check_model(config);
   check_heads(config);
   check_batch(config);
   check_schedule(config);

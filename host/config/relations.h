@@ -7,6 +7,8 @@ namespace cleave {
 
 /// Sets the keys that follow from others when the file leaves them out.
 void derive_defaults(RunConfig& config);
+/// The same for the architecture alone.
+void derive_model_defaults(RunConfig& config);
 /// Throws ConfigError with both values when two keys contradict each other.
 void check_relations(const RunConfig& config);
 

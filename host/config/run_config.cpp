@@ -4,7 +4,9 @@
 
 #include "cleave/error.h"
 #include "document.h"
+#include "fields.h"
 #include "keys.h"
+#include "model_folder.h"
 #include "relations.h"
 #include "value.h"
 
@@ -29,6 +31,7 @@ class Loader {
       else
         nested(item);
     }
+    if (!config_.model.path.empty()) apply_model_folder(config_);
     set_defaults();
     derive_defaults(config_);
     check_relations(config_);
@@ -48,10 +51,8 @@ class Loader {
   }
 
   void refuse_unavailable(const Item& item) const {
-    const auto& path = item.path;
-    auto advice = unavailable(path[0]);
-    if (!advice && path.size() > 1) advice = unavailable(path[0] + "." + path[1]);
-    if (advice) throw ConfigError(where(item) + ": not available yet; " + std::string(*advice));
+    if (const auto advice = unavailable(item.path[0]))
+      throw ConfigError(where(item) + ": not available yet; " + std::string(*advice));
   }
 
   void top_level(const Item& item) const {
@@ -88,25 +89,8 @@ class Loader {
   }
 
   void assign(const Key& key, const Item& item) {
-    set_field(key, check_value(where(item), item.value, key.domain));
+    set_field(config_, key, check_value(where(item), item.value, key.domain));
     config_.origins[std::string(key.name)] = item.origin;
-  }
-
-  void set_field(const Key& key, const Content& content) {
-    std::visit(
-        [&](auto access) {
-          if constexpr (!std::is_same_v<decltype(access), std::monostate>) {
-            auto& field = access(config_);
-            using T = std::remove_reference_t<decltype(field)>;
-            if constexpr (std::is_same_v<T, bool> || std::is_same_v<T, double>)
-              field = std::get<T>(content);
-            else if constexpr (std::is_constructible_v<T, std::string>)
-              field = std::get<std::string>(content);
-            else
-              field = std::get<int64_t>(content);
-          }
-        },
-        key.field);
   }
 
   void axis(const Item& item) {
@@ -164,10 +148,7 @@ class Loader {
     for (const Key& key : keys()) {
       if (config_.origins.count(std::string(key.name))) continue;
       if (key.fallback.kind == Default::Kind::required) missing.push_back(&key);
-      if (key.fallback.kind == Default::Kind::value) {
-        const auto value = parse_toml_value(std::string(key.fallback.toml));
-        set_field(key, check_value(std::string(key.name), *value, key.domain));
-      }
+      set_default(config_, key);
     }
     if (!missing.empty()) refuse_missing(missing);
     PluginTable& backend = config_.communication.backend;
@@ -192,7 +173,8 @@ class Loader {
     throw ConfigError(message(
         has_table ? header->origin.text : config_.file.string(), ": ", first.name, " is missing",
         others.empty() ? "" : " (" + others + " too)", "; add ", first.leaf(), " = ... to ",
-        has_table ? "[" : "a new table [", table, "]: ", describe(first.domain), ", ", first.doc));
+        has_table ? "[" : "a new table [", table, "]: ", describe(first.domain), ", ", first.doc,
+        is_architecture_key(first) ? "; or path = ... to take all from a config.json" : ""));
   }
 
   std::vector<Item> items_;

@@ -18,7 +18,7 @@ struct Origin {
   std::string text;
 };
 
-/// Hugging Face's config.json keys, spelt inline under [model].
+/// Hugging Face's config.json keys, from `path` or spelt inline under [model].
 struct ModelConfig {
   std::string architecture;  ///< qwen2 | llama
   int64_t vocab_size;
@@ -31,8 +31,12 @@ struct ModelConfig {
   double rope_theta;
   double rms_norm_eps;
   double initializer_range;
-  bool attention_bias;  ///< q, k, v biases; default true for qwen2, false for llama
+  bool attention_bias;  ///< q, k, v biases, llama's o too; default true for qwen2, false for llama
   bool tie_word_embeddings;
+  std::filesystem::path path = {};           ///< Hugging Face folder; empty: none
+  std::string init = "random";               ///< pretrained | random
+  std::filesystem::path export_folder = {};  ///< empty: no export
+  std::string export_dtype = "float32";      ///< float32 | bfloat16
 };
 
 struct DataConfig {

@@ -70,7 +70,8 @@ class DecoderLayer final : public Unit {
     qkv_ = {projection("self_attn.q_proj", q_size, C, config.attention_bias),
             projection("self_attn.k_proj", kv_size, C, config.attention_bias),
             projection("self_attn.v_proj", kv_size, C, config.attention_bias)};
-    attention_out_ = {projection("self_attn.o_proj", C, q_size, false)};
+    const bool has_out_bias = config.attention_bias && config.architecture == "llama";
+    attention_out_ = {projection("self_attn.o_proj", C, q_size, has_out_bias)};
     mlp_norm_ = vector("post_attention_layernorm.weight", C, Init::ones);
     gate_up_ = {projection("mlp.gate_proj", F, C, false), projection("mlp.up_proj", F, C, false)};
     down_ = {projection("mlp.down_proj", C, F, false)};

@@ -56,6 +56,22 @@ int64_t first_element(int64_t row, const std::vector<int64_t>& shape, const Box&
 
 }  // namespace
 
+WeightSource random_weights(uint64_t seed, double standard_deviation) {
+  return [=](const Parameter& parameter, Init init, const Box& box, at::Tensor& out) {
+    if (init == Init::normal)
+      fill_normal(out, parameter.name, parameter.shape, box, seed, standard_deviation);
+    else
+      out.fill_(init == Init::ones ? 1.0 : 0.0);
+  };
+}
+
+WeightSource folder_weights(std::shared_ptr<const WeightFolder> folder) {
+  return [folder = std::move(folder)](const Parameter& parameter, Init, const Box& box,
+                                      at::Tensor& out) {
+    folder->read(parameter.name, box, out.data_ptr<float>());
+  };
+}
+
 void fill_normal(at::Tensor& out, const std::string& name, const std::vector<int64_t>& shape,
                  const Box& box, uint64_t seed, double standard_deviation) {
   CLEAVE_CHECK(out.is_contiguous() && out.numel() == box.num_elements(), name);

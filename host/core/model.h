@@ -11,6 +11,7 @@
 namespace cleave {
 
 struct Model {
+  /// ConfigError when the weights of model.path are not this model's.
   explicit Model(const RunConfig& config);
 
   ParameterTable table;
@@ -19,10 +20,20 @@ struct Model {
   std::vector<UnitInfo> unit_infos;
   std::vector<Parameter*> parameters;
 
+  /// Opened and checked where model.init = "pretrained"; otherwise nullptr.
+  std::shared_ptr<const WeightFolder> weights;
+  WeightSource initial_weights;
+
   /// Parameters in the order in which their gradients become ready: by the first unit that uses
   /// them, last unit first; inside a unit in reverse order of use.
   std::vector<Parameter*> backward_order() const;
 };
+
+/// ConfigError when the folder of a tied model has a head that is not the embedding. Reads both.
+void check_tied_head(const Model& model);
+
+/// As weight folders list them.
+std::vector<ExpectedTensor> names_and_shapes(const std::vector<Parameter*>& parameters);
 
 at::ScalarType scalar_type(const std::string& dtype);
 

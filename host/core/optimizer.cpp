@@ -12,7 +12,7 @@ namespace {
 struct Group {
   double weight_decay;
   std::vector<Parameter*> parameters;
-  std::vector<at::Tensor> masters;    // float32; the value itself where that is float32
+  std::vector<at::Tensor> masters;
   std::vector<at::Tensor> gradients;  // float32
   std::vector<at::Tensor> exp_avgs;
   std::vector<at::Tensor> exp_avg_sqs;
@@ -53,10 +53,7 @@ class AdamW final : public Optimizer {
   void add(Group& group, Parameter& parameter) {
     group.parameters.push_back(&parameter);
     group.gradients.push_back(parameter.gradient);
-    {
-      MemoryScope scope(MemoryCategory::master);
-      group.masters.push_back(parameter.value.to(at::kFloat));  // no copy where it is float32
-    }
+    group.masters.push_back(parameter.master);
     MemoryScope scope(MemoryCategory::optimizer);
     group.exp_avgs.push_back(at::zeros_like(group.masters.back()));
     group.exp_avg_sqs.push_back(at::zeros_like(group.masters.back()));

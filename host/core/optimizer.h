@@ -19,8 +19,7 @@ class Optimizer {
 };
 
 /// AdamW (Loshchilov and Hutter 2019) by ATen's fused kernel; decay on matrices only. State: two
-/// float32 moments, and a float32 master copy where the value is of lower precision. Parameters
-/// need `value` and `gradient`.
+/// float32 moments beside the master weights. Parameters need `value`, `master` and `gradient`.
 std::unique_ptr<Optimizer> make_adamw(const std::vector<Parameter*>& parameters,
                                       const OptimizerConfig& config);
 

@@ -3,7 +3,6 @@
 #include <ATen/ATen.h>
 
 #include "cleave/error.h"
-#include "core/initialize.h"
 #include "core/memory_account.h"
 
 namespace cleave {
@@ -42,21 +41,31 @@ int64_t ParameterTable::num_elements() const {
   return total;
 }
 
-void ParameterTable::materialize(at::Device device, uint64_t seed, double standard_deviation) {
-  MemoryScope scope(MemoryCategory::parameters);
+at::Tensor ParameterTable::initial(const Parameter& parameter, const Box& box,
+                                   const WeightSource& source) const {
+  at::Tensor value = at::empty(box.shape(), at::kFloat);
+  source(parameter, inits_[parameter.index], box, value);
+  return value;
+}
+
+void ParameterTable::materialize(at::Device device, const WeightSource& source) {
   for (Parameter& entry : entries_) {
-    const Box& box = entry.value_placement.box;
-    at::Tensor value = at::empty(box.shape(), at::kFloat);
-    if (inits_[entry.index] == Init::normal)
-      fill_normal(value, entry.name, entry.shape, box, seed, standard_deviation);
-    else
-      value.fill_(inits_[entry.index] == Init::ones ? 1.0 : 0.0);
-    entry.value = value.to(at::TensorOptions().device(device).dtype(entry.dtype));
+    {
+      const bool is_value = entry.dtype == at::kFloat;
+      MemoryScope scope(is_value ? MemoryCategory::parameters : MemoryCategory::master);
+      entry.master = initial(entry, entry.value_placement.box, source).to(device);
+    }
+    MemoryScope scope(MemoryCategory::parameters);
+    entry.value = entry.master.to(entry.dtype);  // no copy where it is float32
   }
 }
 
+void ParameterTable::materialize(at::Device device, uint64_t seed, double standard_deviation) {
+  materialize(device, random_weights(seed, standard_deviation));
+}
+
 void ParameterTable::clear() {
-  for (Parameter& entry : entries_) entry.value = entry.gradient = at::Tensor();
+  for (Parameter& entry : entries_) entry.value = entry.master = entry.gradient = at::Tensor();
 }
 
 }  // namespace cleave

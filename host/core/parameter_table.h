@@ -7,11 +7,9 @@
 #include <vector>
 
 #include "cleave/parameter.h"
+#include "core/initialize.h"
 
 namespace cleave {
-
-/// Initial content of a parameter.
-enum class Init { normal, zeros, ones };
 
 class ParameterTable {
  public:
@@ -25,8 +23,10 @@ class ParameterTable {
   std::vector<Parameter*> all();
   int64_t num_elements() const;  ///< each logical parameter once
 
-  /// Allocates `value` of every entry on `device` and fills it: normal(0, standard_deviation), a
-  /// function of (seed, name, global element index) alone.
+  /// The part `box` of a parameter before the first step: float32, on the CPU.
+  at::Tensor initial(const Parameter& parameter, const Box& box, const WeightSource& source) const;
+  /// Allocates `value` and `master` of every entry on `device` and fills them, one after the other.
+  void materialize(at::Device device, const WeightSource& source);
   void materialize(at::Device device, uint64_t seed, double standard_deviation);
   /// Drops all tensors.
   void clear();

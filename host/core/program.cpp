@@ -6,6 +6,7 @@
 
 #include "cleave/error.h"
 #include "config/command_line.h"
+#include "core/export_model.h"
 #include "core/layout.h"
 #include "core/run.h"
 #include "core/verify.h"
@@ -56,6 +57,15 @@ void run_train(const RunConfig& config, const ProcessInfo& process, std::ostream
   });
 }
 
+void run_export(const CommandLine& line, const ProcessInfo& process, std::ostream& out) {
+  if (process.world_size > 1)
+    throw ConfigError(message("host export: ", process.launcher, " started ", process.world_size,
+                              " processes; one is enough, start host without a launcher"));
+  RunConfig config = load_run_config(line.config, line.overrides);
+  config.model.export_folder = line.export_to;
+  export_initial(config, out);
+}
+
 // Every rank returns the same verdict.
 int run_verify(const CommandLine& line, const ProcessInfo& process, std::ostream& out) {
   const RunConfig config = load_run_config(line.config, line.overrides);
@@ -89,6 +99,9 @@ int run_verb(const CommandLine& line, const ProcessInfo& process, std::ostream& 
       check(load_run_config(line.config, line.overrides), line.world_size.value_or(launched), out);
       break;
     }
+    case Verb::export_model:
+      run_export(line, process, out);
+      break;
     case Verb::verify:
       return run_verify(line, process, out);
     case Verb::train: {

@@ -40,6 +40,15 @@ void check_tokens(const Dataset& dataset, const RunConfig& config, Comm& world) 
                             "; use the vocabulary of this data"));
 }
 
+// Each rank compares a part; all of them learn of the first difference.
+void check_tied_head(const WeightFolder& weights, Comm& world) {
+  const auto mine = weights.find_untied(world.rank(), world.size());
+  at::Tensor first = at::scalar_tensor(-mine.value_or(INT64_MAX), at::kLong);
+  if (world.size() > 1) world.all_reduce(first, ReduceOp::max).wait_host();
+  const int64_t element = -first.item<int64_t>();
+  if (element != INT64_MAX) weights.refuse_untied(message("at element ", element));
+}
+
 // The effective config without what may differ between machines (where files lie) and what plugins
 // declare themselves.
 std::string comparable_text(const RunConfig& config) {
@@ -49,7 +58,9 @@ std::string comparable_text(const RunConfig& config) {
   while (std::getline(lines, line)) {
     if (line.starts_with("["))
       is_plugin_table = line.starts_with("[strategy.") || line.starts_with("[communication.");
-    if (is_plugin_table || line.starts_with("path") || line.starts_with("directory")) continue;
+    if (is_plugin_table || line.starts_with("path") || line.starts_with("directory") ||
+        line.starts_with("export ="))
+      continue;
     text += line.substr(0, line.rfind(" #")) + "\n";
   }
   return text;
@@ -63,6 +74,8 @@ std::vector<Fingerprint> fingerprints(const TrainerContext& context, const Solve
       {"the layout", fingerprint(layout)},
       {"the number of tokens in data.path", static_cast<uint64_t>(context.dataset.num_tokens())},
       context.communicators.fingerprint()};
+  if (const auto& weights = context.model.weights)
+    all.push_back({"the tensors in model.path", fingerprint(weights->description())});
   for (const Fingerprint& strategy : context.strategies.fingerprints()) all.push_back(strategy);
   return all;
 }
@@ -88,6 +101,7 @@ void run_as_rank(const RunConfig& config, const ProcessInfo& process, const Boot
   try {
     check_agreement(communicators->world(), fingerprints(context, plan));
     check_tokens(dataset, config, communicators->world());
+    if (model.weights) check_tied_head(*model.weights, communicators->world());
     body(context, plan);
   } catch (...) {
     on_failure();

@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "core/export_model.h"
 #include "core/header.h"
 #include "core/layout.h"
 #include "core/plan_report.h"
@@ -21,6 +22,9 @@ RunFacts run_facts(const TrainerContext& context, const SolvedPlan& plan) {
 
 void train(const TrainerContext& context, const SolvedPlan& plan, std::ostream& out) {
   const RunConfig& config = context.config;
+  std::optional<ModelExport> target;
+  if (context.rank == 0 && !config.model.export_folder.empty())
+    target.emplace(config, context.model.parameters);
   std::optional<Reporter> reporter;
   if (context.rank == 0) {
     reporter.emplace(config.metrics, run_facts(context, plan), out);
@@ -31,6 +35,7 @@ void train(const TrainerContext& context, const SolvedPlan& plan, std::ostream& 
   if (config.metrics.trace) trace.emplace(context.rank);
   Trainer trainer(context, trace ? &*trace : nullptr);
   trainer.train(reporter ? &*reporter : nullptr);
+  if (target) target->write([](const Parameter& parameter) { return parameter.master; }, out);
   if (reporter) reporter->summary();
   if (trace) trace->write(config.metrics.directory);
 }
@@ -38,6 +43,7 @@ void train(const TrainerContext& context, const SolvedPlan& plan, std::ostream& 
 void check(const RunConfig& config, int world_size, std::ostream& out) {
   const Mesh mesh = make_mesh(config, world_size > 0 ? world_size : written_mesh_size(config));
   Model model(config);
+  check_tied_head(model);
   Strategies strategies(config);
   const SolvedPlan plan =
       strategies.solve(config, mesh, 0, model.unit_infos, model.parameters, plan_backend(config));

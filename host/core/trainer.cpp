@@ -70,8 +70,7 @@ Trainer::Trainer(const TrainerContext& context, Trace* trace)
                Clock::time_point end) { trace_->span("communication", name, begin, end, bytes); });
   }
   Model& model = context_.model;
-  model.table.materialize(context_.device, context_.config.train.seed,
-                          context_.config.model.initializer_range);
+  model.table.materialize(context_.device, model.initial_weights);
   context_.strategies.start(runtime_);
   for (const auto& observer : context_.strategies.observers()) observers_.push_back(observer.get());
   tape_ = std::make_unique<Tape>(model.units, context_.strategies.rewrite(ops_), observers_);

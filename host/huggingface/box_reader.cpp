@@ -31,7 +31,8 @@ class RunReader {
   void flush() {
     if (runs_.empty()) return;
     const int64_t begin = runs_.front().first, end = runs_.back().first + runs_.back().count;
-    const auto window = tensor_.bytes.subspan(begin * element_bytes_, (end - begin) * element_bytes_);
+    const auto window =
+        tensor_.bytes.subspan(begin * element_bytes_, (end - begin) * element_bytes_);
     file_.will_read(window);
     for (const Run& run : runs_) {
       to_float32(tensor_.type, tensor_.bytes.data() + run.first * element_bytes_, run.count, out_);
@@ -97,8 +98,7 @@ void read_box(const SafetensorsFile& file, const TensorView& tensor, const Box& 
                  "dim ", d, ": [", box.begin[d], ", ", box.end[d], ") of ", tensor.shape[d]);
   if (box.num_elements() == 0) return;
   RunReader reader(file, tensor, out);
-  for_each_run(tensor.shape, box,
-               [&](int64_t first, int64_t count) { reader.add(first, count); });
+  for_each_run(tensor.shape, box, [&](int64_t first, int64_t count) { reader.add(first, count); });
   reader.flush();
 }
 

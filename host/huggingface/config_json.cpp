@@ -17,17 +17,10 @@ struct Architecture {
 constexpr Architecture kArchitectures[] = {{"qwen2", "Qwen2ForCausalLM"},
                                            {"llama", "LlamaForCausalLM"}};
 
-constexpr const char* kSameName[] = {"vocab_size",
-                                     "hidden_size",
-                                     "intermediate_size",
-                                     "num_hidden_layers",
-                                     "num_attention_heads",
-                                     "num_key_value_heads",
-                                     "head_dim",
-                                     "rms_norm_eps",
-                                     "initializer_range",
-                                     "attention_bias",
-                                     "tie_word_embeddings"};
+constexpr const char* kSameName[] = {
+    "vocab_size",          "hidden_size",         "intermediate_size",  "num_hidden_layers",
+    "num_attention_heads", "num_key_value_heads", "head_dim",           "rms_norm_eps",
+    "initializer_range",   "attention_bias",      "tie_word_embeddings"};
 
 const Architecture* find_architecture(const Json& model_type) {
   for (const Architecture& entry : kArchitectures)
@@ -76,18 +69,20 @@ class Judge {
   /// Absent, null or one of `allowed`.
   void only(const std::string& key, const std::vector<Json>& allowed, const char* why) const {
     const Json value = value_at(config_, key.c_str());
-    if (value.is_null() || std::find(allowed.begin(), allowed.end(), value) != allowed.end()) return;
+    if (value.is_null() || std::find(allowed.begin(), allowed.end(), value) != allowed.end())
+      return;
     fail(key, value, message("is not supported, ", why, "; use another model"));
   }
 
   void judge_layers() const {
     const Json layers = value_at(config_, "layer_types");
     if (layers.is_null()) return;
-    const bool all_full = layers.is_array() && std::all_of(layers.begin(), layers.end(), [](auto& l) {
-                            return l == "full_attention";
-                          });
+    const bool all_full =
+        layers.is_array() &&
+        std::all_of(layers.begin(), layers.end(), [](auto& l) { return l == "full_attention"; });
     if (!all_full)
-      fail("layer_types", layers, "is not supported, all layers are full_attention; use another model");
+      fail("layer_types", layers,
+           "is not supported, all layers are full_attention; use another model");
   }
 
   /// Only what says "as usual" is let through: a factor beside type default has no effect, but then
@@ -134,7 +129,7 @@ Json rope_theta_of(const Json& config) {
 
 Json new_config(const ModelConfig& model, int64_t sequence_length) {
   const auto* architecture = find_architecture(model.architecture);
-  Json config = {{"architectures", {architecture->class_name}},
+  Json config = {{"architectures", Json::array({architecture->class_name})},
                  {"model_type", model.architecture},
                  {"vocab_size", model.vocab_size},
                  {"hidden_size", model.hidden_size},
@@ -167,9 +162,6 @@ Json new_config(const ModelConfig& model, int64_t sequence_length) {
 
 Json read_model_config(const std::filesystem::path& folder) {
   const std::filesystem::path file = folder / "config.json";
-  std::error_code ignored;
-  if (!std::filesystem::is_directory(folder, ignored))
-    throw ConfigError(message(folder.string(), ": is not a folder; give one with config.json"));
   Json config = read_json_object(file, kMostBytes);
   const std::string where = file.string();
   Judge(where, config).judge();

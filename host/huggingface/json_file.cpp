@@ -32,8 +32,8 @@ class DuplicateKeys {
     if (event == Json::parse_event_t::object_end) open_.pop_back();
     if (event == Json::parse_event_t::key &&
         !open_.back().insert(parsed.get_ref<const std::string&>()).second)
-      throw ConfigError(message(where_, ": key ", show(parsed),
-                                " stands there twice; remove one of the two"));
+      throw ConfigError(
+          message(where_, ": key ", show(parsed), " stands there twice; remove one of the two"));
     return true;
   }
 

@@ -45,16 +45,15 @@ std::vector<int64_t> sizes_of(const std::string& where, const Json& entry, const
 
 ElementType type_of(const std::string& where, const Json& entry) {
   const Json& value = member(where, entry, "dtype");
-  const auto type = value.is_string()
-                        ? find_element_type(value.get_ref<const std::string&>())
-                        : std::nullopt;
+  const auto type =
+      value.is_string() ? find_element_type(value.get_ref<const std::string&>()) : std::nullopt;
   if (!type) fail(where, message("dtype = ", show(value), " is not known"));
   return *type;
 }
 
-/// Of a tensor of this shape; nothing above 2^63 - 1.
-std::optional<int64_t> product(const std::vector<int64_t>& shape, int64_t element_bytes) {
-  int64_t bytes = element_bytes;
+/// Nothing above 2^63 - 1.
+std::optional<int64_t> num_bytes_of(const std::vector<int64_t>& shape, ElementType type) {
+  int64_t bytes = bytes_of(type);
   for (const int64_t extent : shape)
     if (__builtin_mul_overflow(bytes, extent, &bytes)) return std::nullopt;
   return bytes;
@@ -62,6 +61,30 @@ std::optional<int64_t> product(const std::vector<int64_t>& shape, int64_t elemen
 
 std::string shape_text(const std::vector<int64_t>& shape) {
   return show(Json(shape));
+}
+
+TensorView parse_tensor(const std::string& where, const Json& entry,
+                        std::span<const std::byte> data) {
+  const ElementType type = type_of(where, entry);
+  std::vector<int64_t> shape = sizes_of(where, entry, "shape");
+  const auto offsets = sizes_of(where, entry, "data_offsets");
+  if (offsets.size() != 2 || offsets[0] > offsets[1])
+    fail(where, message("data_offsets = ", shape_text(offsets), " is not begin and end"));
+  const int64_t begin = offsets[0], size = offsets[1] - offsets[0];
+  if (offsets[1] > static_cast<int64_t>(data.size()))
+    fail(where, message("ends at byte ", offsets[1], " of ", data.size(),
+                        ": the file is truncated or the offset wrong"));
+  if (num_bytes_of(shape, type) != size)
+    fail(where, message("has ", size, " bytes, not those of shape ", shape_text(shape), " in ",
+                        name_of(type)));
+  return {type, std::move(shape), data.subspan(begin, size)};
+}
+
+std::map<std::string, std::string> texts_of(const Json& object) {
+  std::map<std::string, std::string> texts;
+  for (const auto& [key, value] : object.items())
+    if (value.is_string()) texts[key] = value.get<std::string>();
+  return texts;
 }
 
 /// The header's text, after its length has been checked.
@@ -99,44 +122,37 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : file_(path
 }
 
 void SafetensorsFile::parse_header(int64_t header_bytes) {
-  const std::string where = path().string();
-  const Json header = parse_json_object(message(where, ": header"), header_text(file_));
-  const int64_t data_bytes = file_.size_bytes() - header_bytes;
-  std::vector<std::pair<std::pair<int64_t, int64_t>, std::string>> ranges;
+  const std::span<const std::byte> data(file_.data() + header_bytes,
+                                        static_cast<size_t>(file_.size_bytes() - header_bytes));
+  const Json header = parse_json_object(message(path().string(), ": header"), header_text(file_));
   for (const auto& [name, entry] : header.items()) {
-    const std::string place = tensor_place(path(), name);
-    if (!entry.is_object()) fail(place, message("is ", show(entry), ", not an object"));
-    if (name == kMetadata) {
-      for (const auto& [key, value] : entry.items())
-        if (value.is_string()) metadata_[key] = value.get<std::string>();
-      continue;
-    }
-    const ElementType type = type_of(place, entry);
-    std::vector<int64_t> shape = sizes_of(place, entry, "shape");
-    const auto offsets = sizes_of(place, entry, "data_offsets");
-    if (offsets.size() != 2 || offsets[0] > offsets[1])
-      fail(place, message("data_offsets = ", shape_text(offsets), " is not begin and end"));
-    if (offsets[1] > data_bytes)
-      fail(place, message("ends at byte ", offsets[1], " of ", data_bytes,
-                          ": the file is truncated or the offset wrong"));
-    if (product(shape, bytes_of(type)) != offsets[1] - offsets[0])
-      fail(place, message("has ", offsets[1] - offsets[0], " bytes, not those of shape ",
-                          shape_text(shape), " in ", name_of(type)));
-    const std::byte* begin = file_.data() + header_bytes + offsets[0];
-    tensors_[name] = {type, std::move(shape), {begin, static_cast<size_t>(offsets[1] - offsets[0])}};
-    ranges.push_back({{offsets[0], offsets[1]}, name});
+    const std::string where = tensor_place(path(), name);
+    if (!entry.is_object()) fail(where, message("is ", show(entry), ", not an object"));
+    if (name == kMetadata)
+      metadata_ = texts_of(entry);
+    else
+      tensors_[name] = parse_tensor(where, entry, data);
   }
+  check_coverage(data);
+}
+
+// Without gaps, each byte belongs to one tensor, and a length that is wrong anywhere shows.
+void SafetensorsFile::check_coverage(std::span<const std::byte> data) const {
+  std::vector<std::pair<std::pair<const std::byte*, size_t>, std::string>> ranges;
+  for (const auto& [name, tensor] : tensors_)
+    ranges.push_back({{tensor.bytes.data(), tensor.bytes.size()}, name});
   std::sort(ranges.begin(), ranges.end());
-  int64_t end = 0;
+  const std::byte* end = data.data();
   for (const auto& [range, name] : ranges) {
-    if (range.first != end)
+    const auto& [begin, size] = range;
+    if (begin != end)
       fail(tensor_place(path(), name),
-           message("begins at byte ", range.first, ", but the one before it ends at ", end, ": ",
-                   range.first < end ? "they overlap" : "there is a gap"));
-    end = range.second;
+           message("begins at byte ", begin - data.data(), ", but the one before it ends at ",
+                   end - data.data(), ": ", begin < end ? "they overlap" : "there is a gap"));
+    end = begin + size;
   }
-  if (end != data_bytes)
-    fail(where, message("its last ", data_bytes - end, " bytes belong to no tensor"));
+  if (const auto rest = data.data() + data.size() - end; rest != 0)
+    fail(path().string(), message("its last ", rest, " bytes belong to no tensor"));
 }
 
 std::vector<std::string> SafetensorsFile::names() const {
@@ -161,7 +177,7 @@ void SafetensorsFile::done_reading(std::span<const std::byte> bytes) const {
 }
 
 int64_t TensorEntry::num_bytes() const {
-  const auto bytes = product(shape, bytes_of(type));
+  const auto bytes = num_bytes_of(shape, type);
   CLEAVE_CHECK(bytes, name, " has more than 2^63 - 1 bytes");
   return *bytes;
 }
@@ -189,7 +205,8 @@ SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path,
 
 void SafetensorsWriter::append(std::span<const std::byte> bytes) {
   remaining_bytes_ -= static_cast<int64_t>(bytes.size());
-  CLEAVE_CHECK(remaining_bytes_ >= 0, file_.path().string(), " gets more bytes than its header says");
+  CLEAVE_CHECK(remaining_bytes_ >= 0, file_.path().string(),
+               " gets more bytes than its header says");
   file_.append({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 

@@ -46,6 +46,7 @@ class SafetensorsFile {
 
  private:
   void parse_header(int64_t header_bytes);
+  void check_coverage(std::span<const std::byte> data) const;
 
   MappedFile file_;
   std::map<std::string, TensorView> tensors_;

@@ -64,7 +64,7 @@ WeightFolder::WeightFolder(const fs::path& folder, const std::vector<ExpectedTen
     const auto embedding = tensors_.find(kEmbedding);
     if (embedding != tensors_.end() &&
         embedding->second.tensor->shape != spare_head_->tensor->shape)
-      refuse_untied(0);
+      refuse_untied("in shape");
     tensors_.erase(head);
   }
   check_expected(expected);
@@ -93,10 +93,10 @@ void WeightFolder::open_index(const fs::path& index) {
     for (const std::string& tensor : file.names()) {
       const auto listed = file_of.find(tensor);
       if (listed == file_of.end() || listed->second != name)
-        throw ConfigError(message(place(file.path(), tensor), " is ",
-                                  listed == file_of.end() ? "not in the index "
-                                                          : "said to lie in another file by ",
-                                  index.string(), "; download both files again"));
+        throw ConfigError(message(
+            place(file.path(), tensor), " is ",
+            listed == file_of.end() ? "not in the index " : "said to lie in another file by ",
+            index.string(), "; download both files again"));
     }
     add_tensors(file);
   }
@@ -130,10 +130,11 @@ void WeightFolder::check_expected(const std::vector<ExpectedTensor>& expected) c
   }
   for (const auto& [name, located] : tensors_)
     if (!names.contains(name))
-      throw ConfigError(message(place(located.file->path(), name),
-                                " is no part of the model that config.json describes; they must be ",
-                                "of one model (attention_bias, num_hidden_layers, "
-                                "tie_word_embeddings)"));
+      throw ConfigError(
+          message(place(located.file->path(), name),
+                  " is no part of the model that config.json describes; they must be ",
+                  "of one model (attention_bias, num_hidden_layers, "
+                  "tie_word_embeddings)"));
 }
 
 // Both have 16 bits: with the wrong label a file loads, to values that mean nothing.
@@ -185,9 +186,9 @@ std::optional<int64_t> WeightFolder::find_untied(int part, int parts) const {
   return std::nullopt;
 }
 
-void WeightFolder::refuse_untied(int64_t element) const {
+void WeightFolder::refuse_untied(const std::string& where) const {
   throw ConfigError(message(place(spare_head_->file->path(), kHead), " differs from ", kEmbedding,
-                            " at element ", element, ", but tie_word_embeddings is true; ",
+                            " ", where, ", but tie_word_embeddings is true; ",
                             "set it to false in config.json, or remove ", kHead));
 }
 

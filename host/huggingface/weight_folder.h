@@ -39,8 +39,8 @@ class WeightFolder {
   /// Of a tied model whose folder has a head all the same: the first element of part `part` of
   /// `parts` in which it is not the embedding, bit for bit. Nothing when they are equal.
   std::optional<int64_t> find_untied(int part, int parts) const;
-  /// Throws the ConfigError for what find_untied() found.
-  [[noreturn]] void refuse_untied(int64_t element) const;
+  /// The ConfigError for what find_untied() found: `where` is "at element 5".
+  [[noreturn]] void refuse_untied(const std::string& where) const;
 
   /// Names, dtypes and shapes, a line each: what must be the same on all ranks.
   std::string description() const;

@@ -100,8 +100,11 @@ TEST(CommandLine, RefusesWithOneHelpfulLine) {
       {{"check"}, "host check: --config is required; see host check --help"},
       {{"trian", "--config", "x"}, "host: trian is not a verb; did you mean train?"},
       {{"run.toml"},
-       "host: run.toml is not a verb; the verbs are train, check, prepare, describe, plugins"},
-      {{""}, "host:  is not a verb; the verbs are train, check, prepare, describe, plugins"},
+       "host: run.toml is not a verb; the verbs are train, check, verify, prepare, describe, "
+       "plugins, export"},
+      {{""},
+       "host:  is not a verb; the verbs are train, check, verify, prepare, describe, plugins, "
+       "export"},
       {{"plugin"}, "host: plugin is not a verb; did you mean plugins?"},
       {{"describe", "ddp", "mpi"}, "host describe: mpi is not expected here"},
       {{"describe", "--jsno"}, "host describe: --jsno is not expected here; did you mean --json?"},

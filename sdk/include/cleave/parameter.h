@@ -27,6 +27,8 @@ struct Parameter {
   Placement state_placement;  ///< master weights and moments
 
   at::Tensor value;
+  /// float32: what the optimizer updates and the host saves; `value` itself where that is float32.
+  at::Tensor master;
   /// float32 also under bfloat16; allocated by the gradient reducer, else by the host. Ops add to
   /// it.
   at::Tensor gradient;
