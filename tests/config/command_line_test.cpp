@@ -47,6 +47,15 @@ TEST(CommandLine, ParsesCheck) {
   EXPECT_FALSE(parse({"check", "--config", "run.toml"}).world_size.has_value());
 }
 
+TEST(CommandLine, ParsesExport) {
+  const CommandLine line =
+      parse({"export", "--config", "run.toml", "--to", "out/hf", "--set", "model.init=random"});
+  EXPECT_EQ(line.verb, Verb::export_model);
+  EXPECT_EQ(line.config, "run.toml");
+  EXPECT_EQ(line.export_to, "out/hf");
+  EXPECT_EQ(line.overrides.size(), 1u);
+}
+
 TEST(CommandLine, ParsesPrepare) {
   const CommandLine line = parse(
       {"prepare", "a.txt", "b c.txt", "--output", "data/x", "--document-separator", "<|end|>"});
@@ -97,6 +106,7 @@ TEST(CommandLine, HasHelpAndVersionOnEveryVerb) {
 TEST(CommandLine, RefusesWithOneHelpfulLine) {
   const std::vector<std::pair<std::vector<const char*>, std::string>> wrong = {
       {{}, "host: --config is required; see host --help"},
+      {{"export", "--config", "x"}, "host export: --to is required; see host export --help"},
       {{"check"}, "host check: --config is required; see host check --help"},
       {{"trian", "--config", "x"}, "host: trian is not a verb; did you mean train?"},
       {{"run.toml"},

@@ -36,6 +36,10 @@ TEST(RunConfig, FillsDefaults) {
   EXPECT_EQ(config.model.initializer_range, 0.02);
   EXPECT_TRUE(config.model.attention_bias);
   EXPECT_FALSE(config.model.tie_word_embeddings);
+  EXPECT_EQ(config.model.init, "random");
+  EXPECT_TRUE(config.model.path.empty());
+  EXPECT_TRUE(config.model.export_folder.empty());
+  EXPECT_EQ(config.model.export_dtype, "float32");
   EXPECT_TRUE(config.data.shuffle);
   EXPECT_EQ(config.data.seed, 1234u);
   EXPECT_FALSE(config.data.ignore_token.has_value());

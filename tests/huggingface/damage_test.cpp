@@ -61,7 +61,7 @@ void cut(const fs::path& file, size_t bytes) {
   write_text(file, content);
 }
 
-std::vector<Damage> all_damage() {
+std::vector<Damage> damage_of_the_index() {
   return {
       {"MissingShard",
        [](const fs::path& f) { fs::remove(f / kSecond); },
@@ -93,7 +93,11 @@ std::vector<Damage> all_damage() {
       {"IndexNotJson", [](const fs::path& f) { cut(f / kIndex, 3); }, {kIndex, "not valid JSON"}},
       {"IndexWithAKeyTwice",
        [](const fs::path& f) { write_text(f / kIndex, R"({"weight_map":{"a":"x","a":"y"}})"); },
-       {kIndex, "key \"a\" stands there twice"}},
+       {kIndex, "key \"a\" stands there twice"}}};
+}
+
+std::vector<Damage> damage_of_the_files() {
+  return {
       {"HeaderLengthOf2To63",
        [](const fs::path& f) {
          std::string content = read_text(f / kFirst);
@@ -116,7 +120,11 @@ std::vector<Damage> all_damage() {
        },
        {kUp, "ends at byte"}},
       {"TenBytesCut", [](const fs::path& f) { cut(f / kSecond, 10); }, {kSecond, "truncated"}},
-      {"EmptyFile", [](const fs::path& f) { write_text(f / kFirst, ""); }, {kFirst, "is empty"}},
+      {"EmptyFile", [](const fs::path& f) { write_text(f / kFirst, ""); }, {kFirst, "is empty"}}};
+}
+
+std::vector<Damage> tensors_of_another_model() {
+  return {
       {"UnknownTensor",
        [](const fs::path& f) {
          edit_header(file_with(f, kUp), [](Json& header) {
@@ -148,34 +156,46 @@ std::vector<Damage> all_damage() {
        {kUp, "F16", "correct the one that is wrong"}},
       {"IntegersOfTheSameSize",
        [](const fs::path& f) { edit_up(f, [](Json& up) { up["dtype"] = "I16"; }); },
-       {kUp, "is I16; save the model in F32, BF16 or F16"}},
-      {"ConfigOfAnotherModel",
-       [](const fs::path& f) {
-         edit_json(f / "config.json", [](Json& config) { config["num_hidden_layers"] = 4; });
-       },
-       {kIndex, "\"model.layers.3.", "is missing"}},
-      {"FewerLayersThanTheFiles",
-       [](const fs::path& f) {
-         edit_json(f / "config.json", [](Json& config) { config["num_hidden_layers"] = 2; });
-       },
-       {"\"model.layers.2.", "is no part of the model"}},
-      {"HeadThatShouldBeTied",
-       [](const fs::path& f) {
-         edit_json(f / "config.json", [](Json& config) { config["tie_word_embeddings"] = true; });
-       },
-       {"\"lm_head.weight\" differs from model.embed_tokens.weight at element 0"}},
-      {"Llama",
-       [](const fs::path& f) {
-         edit_json(f / "config.json", [](Json& config) { config["model_type"] = "llama"; });
-       },
-       {"_proj.bias\" is no part of the model"}},
-      {"RotaryScaling",
-       [](const fs::path& f) {
-         edit_json(f / "config.json", [](Json& config) {
-           config["rope_scaling"] = {{"rope_type", "yarn"}};
-         });
-       },
-       {"config.json: rope_scaling = {\"rope_type\":\"yarn\"} is not supported"}}};
+       {kUp, "is I16; save the model in F32, BF16 or F16"}}};
+}
+
+std::vector<Damage> config_of_another_model() {
+  return {{"ConfigOfAnotherModel",
+           [](const fs::path& f) {
+             edit_json(f / "config.json", [](Json& config) { config["num_hidden_layers"] = 4; });
+           },
+           {kIndex, "\"model.layers.3.", "is missing"}},
+          {"FewerLayersThanTheFiles",
+           [](const fs::path& f) {
+             edit_json(f / "config.json", [](Json& config) { config["num_hidden_layers"] = 2; });
+           },
+           {"\"model.layers.2.", "is no part of the model"}},
+          {"HeadThatShouldBeTied",
+           [](const fs::path& f) {
+             edit_json(f / "config.json",
+                       [](Json& config) { config["tie_word_embeddings"] = true; });
+           },
+           {"\"lm_head.weight\" differs from model.embed_tokens.weight at element 0"}},
+          {"Llama",
+           [](const fs::path& f) {
+             edit_json(f / "config.json", [](Json& config) { config["model_type"] = "llama"; });
+           },
+           {"_proj.bias\" is no part of the model"}},
+          {"RotaryScaling",
+           [](const fs::path& f) {
+             edit_json(f / "config.json", [](Json& config) {
+               config["rope_scaling"] = {{"rope_type", "yarn"}};
+             });
+           },
+           {"config.json: rope_scaling = {\"rope_type\":\"yarn\"} is not supported"}}};
+}
+
+std::vector<Damage> all_damage() {
+  std::vector<Damage> all;
+  for (auto* list : {&damage_of_the_index, &damage_of_the_files, &tensors_of_another_model,
+                     &config_of_another_model})
+    for (const Damage& damage : list()) all.push_back(damage);
+  return all;
 }
 
 class DamagedFolder : public testing::TestWithParam<Damage> {};
