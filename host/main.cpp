@@ -2,4 +2,6 @@
 
 #include "core/program.h"
 
-int main(int argc, char** argv) { return cleave::run_program(argc, argv, std::cout, std::cerr); }
+int main(int argc, char** argv) {
+  return cleave::run_program(argc, argv, std::cout, std::cerr);
+}

@@ -39,7 +39,8 @@ std::string format_count(double value) {
   return text;
 }
 
-// No colours: under mpirun the output passes through a terminal of its own, so a file would get them.
+// No colours: under mpirun the output passes through a terminal of its own, so a file would get
+// them.
 std::string console_line(const StepRecord& record, int64_t steps, double eta_s) {
   const size_t width = fmt::formatted_size("{}", steps);
   const double percent = 100.0 * static_cast<double>(record.step) / static_cast<double>(steps);

@@ -88,8 +88,7 @@ void Reporter::step(const StepRecord& record) {
   if (!is_due) return;
   const auto steps_left = static_cast<double>(state.facts.steps - record.step);
   const double eta_s = steps_left * state.totals.mean_step_ms() / 1000;
-  state.console << console_line(record, state.facts.steps, eta_s) << '\n'
-                << std::flush;
+  state.console << console_line(record, state.facts.steps, eta_s) << '\n' << std::flush;
 }
 
 void Reporter::summary() {

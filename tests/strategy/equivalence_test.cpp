@@ -4,6 +4,7 @@
 
 #include <fstream>
 
+#include "cleave/error.h"
 #include "support/tiny_run.h"
 
 namespace cleave {
@@ -110,6 +111,23 @@ TEST(Ddp, BytesOfTheGradientsFollowTheFormula) {
     const double expected = 4 * elements * 2 * (ranks - 1) / ranks;
     EXPECT_NEAR(results[0].records[1].wire_bytes / expected, 1.0, 0.01) << ranks;
   }
+}
+
+TEST(Ddp, ParametersWithoutAGradientNeitherHangNorMove) {
+  const test::TemporaryFolder folder;
+  RunConfig config = config_of(folder, {3, 2, false});
+  config.strategies.push_back({"record-rewriter", {"tiny.toml"}, {}});
+  const std::string log = message('"', (folder.path() / "log").string(), '"');
+  config.strategies[1].options = {{"skip_biases", "true", {"t"}}, {"log", log, {"t"}}};
+  int unused = 0;
+  for (const test::RunResult& rank : test::run_ranks(config, 3))
+    for (const auto& [name, weight] : rank.initial_weights) {
+      if (!name.ends_with(".bias")) continue;
+      ++unused;
+      EXPECT_EQ(rank.first_gradients.at(name).abs().sum().item<double>(), 0.0) << name;
+      EXPECT_TRUE(test::bitwise_equal(rank.final_weights.at(name), weight)) << name;
+    }
+  EXPECT_EQ(unused, 3 * 5 * 3);
 }
 
 TEST(Trainer, NamesTheStepWhereNoTargetCounts) {
