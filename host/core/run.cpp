@@ -42,6 +42,7 @@ void train(const TrainerContext& context, const SolvedPlan& plan, std::ostream& 
 
 void check(const RunConfig& config, int world_size, std::ostream& out) {
   const Mesh mesh = make_mesh(config, world_size > 0 ? world_size : written_mesh_size(config));
+  num_micro_batches(config, mesh);  // refused before anything is printed
   Model model(config);
   check_tied_head(model);
   Strategies strategies(config);

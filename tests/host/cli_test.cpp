@@ -42,6 +42,7 @@ TEST(Cli, CheckSolvesAnyWorldSizeInOneProcess) {
   const Outcome refused = run_command("host check --config run.toml --world-size 5", folder.path());
   EXPECT_EQ(refused.exit_code, 2) << refused.output;
   EXPECT_TRUE(refused.contains("is not a multiple of")) << refused.output;
+  EXPECT_FALSE(refused.contains("model:")) << refused.output;
 }
 
 TEST(Cli, PrintedConfigLoadsToTheSameRun) {
