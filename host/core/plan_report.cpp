@@ -6,7 +6,7 @@
 #include <iomanip>
 #include <map>
 
-#include "cleave/op_names.h"
+#include "cleave/backend.h"
 
 namespace cleave {
 
@@ -62,7 +62,7 @@ void print_communication(std::ostream& out, const Mesh& mesh, const SolvedPlan& 
   out << "\ncommunication per step, sent by rank 0 (predicted)\n";
   for (const SolvedPlan::Use& entry : plan.communication) {
     const int size = mesh.size(entry.use.axis);
-    out << "  " << entry.strategy << ": " << to_string(entry.use.op) << " of "
+    out << "  " << entry.strategy << ": " << op_name(entry.use.op) << " of "
         << c10::toString(entry.use.dtype) << " along " << entry.use.axis << ", "
         << mesh.world_size() / size << " group(s) of " << size << ", rank 0's is {";
     const std::vector<int> group = mesh.group(0, entry.use.axis);

@@ -4,8 +4,9 @@
 
 #include <algorithm>
 
+#include "cleave/backend.h"
+#include "cleave/dtype.h"
 #include "cleave/error.h"
-#include "cleave/op_names.h"
 #include "config/option_table.h"
 
 namespace cleave {
@@ -93,36 +94,15 @@ void check_relations(const Strategies& strategies) {
   }
 }
 
-int32_t dtype_code(at::ScalarType dtype) {
-  switch (dtype) {
-    case at::kFloat:
-      return CLEAVE_FLOAT32;
-    case at::kDouble:
-      return CLEAVE_FLOAT64;
-    case at::kBFloat16:
-      return CLEAVE_BFLOAT16;
-    case at::kHalf:
-      return CLEAVE_FLOAT16;
-    case at::kInt:
-      return CLEAVE_INT32;
-    case at::kLong:
-      return CLEAVE_INT64;
-    case at::kByte:
-      return CLEAVE_UINT8;
-    default:
-      return -1;
-  }
-}
-
 void check_backend(const Strategies& strategies, const PlannedBackend& backend,
                    at::DeviceType device) {
   const int device_index = device == at::kCUDA ? CLEAVE_CUDA : CLEAVE_CPU;
   for (const PlannedStrategy& strategy : strategies)
     for (const CommUse& use : strategy.plan.communication) {
-      const int32_t code = dtype_code(use.dtype);
+      const auto code = map_dtype(use.dtype);
       const uint32_t supported = backend.capabilities.dtypes[device_index][use.op];
-      if (code >= 0 && (supported >> code & 1u)) continue;
-      throw ConfigError(message(side(strategy), " uses ", to_string(use.op), " of ",
+      if (code && (supported >> *code & 1u)) continue;
+      throw ConfigError(message(side(strategy), " uses ", op_name(use.op), " of ",
                                 c10::toString(use.dtype), " on ", c10::DeviceTypeName(device, true),
                                 " along the axis ", use.axis, ", which ", backend.origin.text,
                                 ": communication ", backend.name,

@@ -8,32 +8,12 @@
 #include <utility>
 
 #include "cleave/backend.h"
+#include "cleave/dtype.h"
 #include "cleave/error.h"
 #include "comm_core.h"
 
 namespace cleave {
 namespace {
-
-std::optional<cleave_dtype> map_dtype(at::ScalarType dtype) {
-  switch (dtype) {
-    case at::kFloat:
-      return CLEAVE_FLOAT32;
-    case at::kDouble:
-      return CLEAVE_FLOAT64;
-    case at::kBFloat16:
-      return CLEAVE_BFLOAT16;
-    case at::kHalf:
-      return CLEAVE_FLOAT16;
-    case at::kInt:
-      return CLEAVE_INT32;
-    case at::kLong:
-      return CLEAVE_INT64;
-    case at::kByte:
-      return CLEAVE_UINT8;
-    default:
-      return std::nullopt;
-  }
-}
 
 std::optional<cleave_device> map_device(at::DeviceType device) {
   if (device == at::kCPU) return CLEAVE_CPU;
