@@ -38,9 +38,6 @@ PlannedBackend plan_backend(const RunConfig& config) {
   const LoadedPlugin plugin = load_plugin(CLEAVE_COMMUNICATION, table.name, table.origin);
   OptionValues("communication." + table.name, plugin.descriptor->options,
                plugin.descriptor->num_options, table);
-  if (!plugin.descriptor->capabilities)
-    throw ConfigError(message(table.origin.text, ": communication ", table.name,
-                              ": its descriptor has no capabilities; mend ", plugin.file.string()));
   PlannedBackend backend{table.name, table.origin, {}};
   plugin.descriptor->capabilities(&backend.capabilities);
   return backend;

@@ -134,15 +134,16 @@ SolvedPlan Strategies::solve(const RunConfig& config, const Mesh& mesh, int rank
 
 void Strategies::start(const Runtime& runtime) {
   for (Loaded& loaded : loaded_) {
-    Runtime own = runtime;
-    own.comm = [&runtime, &loaded](std::string_view axis) -> Comm& {
+    loaded.runtime.emplace(runtime);
+    loaded.runtime->comm = [comm = runtime.comm, &loaded](std::string_view axis) -> Comm& {
       if (std::find(loaded.axes.begin(), loaded.axes.end(), axis) == loaded.axes.end())
         throw RuntimeError(message("it uses the axis ", axis, ", which its plan did not name; ",
                                    "claim it or list it in Plan::communication"));
-      return runtime.comm(axis);
+      return comm(axis);
     };
     MemoryScope scope(MemoryCategory::communication);
-    guarded<RuntimeError>(loaded.name, "start", "", [&] { loaded.strategy->start(own); });
+    guarded<RuntimeError>(loaded.name, "start", "",
+                          [&] { loaded.strategy->start(*loaded.runtime); });
     if (auto* found = role<GradientReducer>(*loaded.strategy))
       reducer_ = std::make_unique<GuardedReducer>(loaded.name, *found);
     if (auto* found = role<UnitObserver>(*loaded.strategy))

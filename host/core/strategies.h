@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -73,7 +74,8 @@ class Strategies {
     Fingerprint fingerprint;
     std::unique_ptr<OptionValues> options;
     std::unique_ptr<Strategy, Destroy> strategy;
-    std::vector<std::string> axes;  ///< that it may communicate along
+    std::vector<std::string> axes;                  ///< that it may communicate along
+    std::optional<Runtime> runtime = std::nullopt;  ///< what start() lent it, until quiesce()
   };
 
   std::vector<Loaded> loaded_;  // in solved order after solve()

@@ -52,14 +52,6 @@ Trainer::Trainer(const TrainerContext& context, Trace* trace)
       flops_per_step_(flops_per_token(context.config.model, context.config.data.sequence_length) *
                       static_cast<double>(context.config.train.global_batch_size *
                                           context.config.data.sequence_length)),
-      runtime_{context.mesh,
-               context.rank,
-               context.device,
-               context.model.unit_infos,
-               context.model.parameters,
-               [&communicators = context.communicators](std::string_view axis) -> Comm& {
-                 return communicators.axis(axis);
-               }},
       trace_(trace),
       ready_after_unit_(context.model.units.size()) {
   if (trace_) {
@@ -71,7 +63,11 @@ Trainer::Trainer(const TrainerContext& context, Trace* trace)
   }
   Model& model = context_.model;
   model.table.materialize(context_.device, model.initial_weights);
-  context_.strategies.start(runtime_);
+  context_.strategies.start(
+      {context_.mesh, context_.rank, context_.device, model.unit_infos, model.parameters,
+       [&communicators = context_.communicators](std::string_view axis) -> Comm& {
+         return communicators.axis(axis);
+       }});
   for (const auto& observer : context_.strategies.observers()) observers_.push_back(observer.get());
   tape_ = std::make_unique<Tape>(model.units, context_.strategies.rewrite(ops_), observers_);
   allocate_gradients(model.backward_order());
@@ -150,7 +146,7 @@ void Trainer::forward_backward(int64_t step, const Batch& batch, const LossSink&
 void Trainer::announce_gradients(int unit) {
   GradientReducer* reducer = context_.strategies.gradient_reducer();
   for (Parameter* parameter : ready_after_unit_[unit]) {
-    if (parameter->gradient_is_stale) settle(*parameter);
+    settle(*parameter);
     if (reducer) reducer->gradient_ready(*parameter);
   }
 }

@@ -64,7 +64,6 @@ class Trainer {
   int64_t num_micro_batches_;
   double flops_per_step_;
   TorchOps ops_;
-  Runtime runtime_;  // strategies may keep a reference
   Trace* trace_;
   std::unique_ptr<TraceObserver> trace_observer_;
   std::vector<UnitObserver*> observers_;
