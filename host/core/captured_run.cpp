@@ -1,31 +1,39 @@
 #include "core/captured_run.h"
 
-#include <ATen/ATen.h>
+#include "core/gather.h"
 
 namespace cleave {
 
 namespace {
 
-NamedTensors copy(const std::vector<Parameter*>& parameters, at::Tensor Parameter::*member) {
-  NamedTensors copies;
-  for (Parameter* parameter : parameters) copies[parameter->name] = (parameter->*member).clone();
-  return copies;
+NamedTensors gather(const TrainerContext& context, Placement Parameter::*placement,
+                    at::Tensor Parameter::*part) {
+  NamedTensors tensors;
+  for (const Parameter* parameter : context.model.parameters)
+    tensors[parameter->name] = gather_whole(*parameter, parameter->*placement, parameter->*part,
+                                            context.mesh, context.communicators.world());
+  return tensors;
+}
+
+NamedTensors gather_weights(const TrainerContext& context) {
+  return gather(context, &Parameter::state_placement, &Parameter::master);
 }
 
 }  // namespace
 
 CapturedRun capture(const TrainerContext& given) {
   CapturedRun run;
-  const std::vector<Parameter*>& parameters = given.model.parameters;
   TrainerContext context = given;
   context.after_reduction = [&](int64_t step) {
-    if (step == 0) run.first_gradients = copy(parameters, &Parameter::gradient);
+    if (step == 0)
+      run.first_gradients =
+          gather(given, &Parameter::gradient_placement, &Parameter::reduced_gradient);
   };
   Trainer trainer(context, nullptr);
-  run.initial_weights = copy(parameters, &Parameter::value);
+  run.initial_weights = gather_weights(given);
   for (int64_t step = 0; step < context.config.train.steps; ++step)
     run.records.push_back(trainer.train_step(step));
-  run.final_weights = copy(parameters, &Parameter::value);
+  run.final_weights = gather_weights(given);
   return run;
 }
 

@@ -12,12 +12,6 @@ ModelExport::ModelExport(const RunConfig& config, const std::vector<Parameter*>&
     : parameters_(parameters),
       folder_(config.model.export_folder),
       dtype_(config.model.export_dtype) {
-  for (const Parameter* parameter : parameters)
-    if (parameter->state_placement.piece ||
-        parameter->state_placement.box != Box::whole(parameter->shape))
-      throw ConfigError(message(config.where("model.export"), ": ", parameter->name,
-                                " is split over ranks, and export of split weights is not ",
-                                "available yet; remove model.export"));
   check_export_folder(folder_);
   const ModelConfig& model = config.model;
   const Json source = model.path.empty() ? Json() : read_model_config(model.path);
@@ -44,7 +38,8 @@ void export_initial(const RunConfig& config, std::ostream& out) {
   const ModelExport target(config, model.parameters);
   target.write(
       [&](const Parameter& parameter) {
-        return model.table.initial(parameter, Box::whole(parameter.shape), model.initial_weights);
+        return model.table.initial(parameter, {Box::whole(parameter.shape), {}, {}},
+                                   model.initial_weights);
       },
       out);
 }

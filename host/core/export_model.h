@@ -13,8 +13,7 @@ namespace cleave {
 /// An export that is prepared before step 1, so that what can be refused is refused then.
 class ModelExport {
  public:
-  /// ConfigError when config.model.export_folder can't be written, or a parameter is split (ranks
-  /// that hold a part don't gather yet).
+  /// ConfigError when config.model.export_folder can't be written.
   ModelExport(const RunConfig& config, const std::vector<Parameter*>& parameters);
 
   /// Writes all parameters; `value` gives the whole of one in float32. Says so on `out`.

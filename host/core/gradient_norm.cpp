@@ -33,9 +33,11 @@ double square_sum(const at::Tensor& gradient) {
 
 }  // namespace
 
-double gradient_square_sum(const std::vector<Parameter*>& parameters) {
+double gradient_square_sum(const std::vector<Parameter*>& parameters, const Mesh& mesh, int rank) {
   double total = 0;
-  for (const Parameter* parameter : parameters) total += square_sum(parameter->gradient);
+  for (const Parameter* parameter : parameters)
+    if (is_owner(parameter->gradient_placement, mesh, rank))
+      total += square_sum(parameter->reduced_gradient);
   return total;
 }
 

@@ -1,5 +1,6 @@
 // Roles as the host calls them: whatever a plugin's hook throws becomes one RuntimeError that names
-// plugin, hook and what it was working on. The rank is named by who prints it.
+// plugin, hook and what it was working on. The rank is named by who prints it. What a hook
+// allocates is booked to what the role is about, unless the plugin says otherwise (memory.h).
 #pragma once
 
 #include <string>
@@ -25,12 +26,35 @@ class GuardedReducer final : public GradientReducer {
  public:
   GuardedReducer(std::string name, GradientReducer& role) : name_(std::move(name)), role_(role) {}
   void allocate_gradients(const std::vector<Parameter*>& backward_order) override;
-  void gradient_ready(Parameter& parameter) override;
+  void provide_gradients(const UnitInfo& unit) override;
+  void gradient_ready(Parameter& parameter, bool is_last) override;
   void finish_gradients() override;
 
  private:
   std::string name_;
   GradientReducer& role_;
+};
+
+class GuardedSharder final : public ParameterSharder {
+ public:
+  GuardedSharder(std::string name, ParameterSharder& role) : name_(std::move(name)), role_(role) {}
+  void unshard(const Visit& visit, std::span<const Visit> upcoming) override;
+  void reshard(const Visit& visit, std::span<const Visit> upcoming) override;
+
+ private:
+  std::string name_;
+  ParameterSharder& role_;
+};
+
+class GuardedBinder final : public OptimizerBinder {
+ public:
+  GuardedBinder(std::string name, OptimizerBinder& role) : name_(std::move(name)), role_(role) {}
+  void allocate_weights(const std::vector<Parameter*>& parameters) override;
+  void weights_changed() override;
+
+ private:
+  std::string name_;
+  OptimizerBinder& role_;
 };
 
 class GuardedObserver final : public UnitObserver {

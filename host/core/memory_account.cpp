@@ -1,8 +1,8 @@
 #include "memory_account.h"
 
-#include <c10/core/Allocator.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 #include <numeric>
@@ -24,19 +24,13 @@ size_t index(MemoryCategory category) {
 
 }  // namespace
 
-const char* to_string(MemoryCategory category) {
-  constexpr const char* kNames[] = {"parameters",  "master",        "gradients", "optimizer",
-                                    "activations", "communication", "other"};
-  static_assert(std::size(kNames) == static_cast<size_t>(MemoryCategory::count));
-  return kNames[index(category)];
-}
-
-class MemoryAccount::Book final : public c10::MemoryReportingInfoBase,
-                                  public std::enable_shared_from_this<Book> {
+class MemoryAccount::Book final : public MemoryBook {
  public:
   /// A scope belongs to the rank rather than to a thread: backward on a device allocates on
   /// autograd's threads while the rank's main thread, which opened the scope, waits for them.
-  MemoryCategory exchange_category(MemoryCategory category) { return category_.exchange(category); }
+  MemoryCategory exchange_category(MemoryCategory category) override {
+    return category_.exchange(category);
+  }
 
   /// Positive sizes are allocations, negative ones frees.
   void reportMemoryUsage(void* block, int64_t bytes, size_t, size_t, c10::Device) override {
@@ -54,6 +48,7 @@ class MemoryAccount::Book final : public c10::MemoryReportingInfoBase,
     int64_t current_total = 0;
     int64_t peak = 0;
     Shares peak_shares{};
+    Shares category_peaks{};
   };
   Totals totals() const {
     std::lock_guard lock(mutex_);
@@ -90,6 +85,8 @@ class MemoryAccount::Book final : public c10::MemoryReportingInfoBase,
   void book(const Block& block, int sign) {
     totals_.current[index(block.category)] += sign * block.bytes;
     totals_.current_total += sign * block.bytes;
+    int64_t& peak = totals_.category_peaks[index(block.category)];
+    peak = std::max(peak, totals_.current[index(block.category)]);
   }
 
   std::atomic<MemoryCategory> category_ = MemoryCategory::other;
@@ -117,23 +114,14 @@ int64_t MemoryAccount::current_bytes(MemoryCategory category) const {
 int64_t MemoryAccount::current_bytes() const {
   return book_->totals().current_total;
 }
+int64_t MemoryAccount::peak_bytes(MemoryCategory category) const {
+  return book_->totals().category_peaks[index(category)];
+}
 int64_t MemoryAccount::peak_bytes() const {
   return book_->totals().peak;
 }
 Shares MemoryAccount::peak_shares() const {
   return book_->totals().peak_shares;
-}
-
-MemoryScope::MemoryScope(MemoryCategory category) : previous_(category) {
-  auto* info = c10::ThreadLocalDebugInfo::get(kKind);
-  if (auto* book = dynamic_cast<MemoryAccount::Book*>(info)) {
-    book_ = book->shared_from_this();
-    previous_ = book_->exchange_category(category);
-  }
-}
-
-MemoryScope::~MemoryScope() {
-  if (book_) book_->exchange_category(previous_);
 }
 
 }  // namespace cleave

@@ -5,20 +5,9 @@
 #include <cstdint>
 #include <memory>
 
+#include "cleave/memory.h"
+
 namespace cleave {
-
-enum class MemoryCategory {
-  parameters,
-  master,
-  gradients,
-  optimizer,
-  activations,
-  communication,
-  other,
-  count
-};
-
-const char* to_string(MemoryCategory category);
 
 /// Installed on the thread that constructs it (and, through torch's debug info, on the autograd
 /// work that it starts) from before the rank's first tensor until destruction, which is on the same
@@ -41,6 +30,8 @@ class MemoryAccount {
 
   int64_t current_bytes(MemoryCategory category) const;
   int64_t current_bytes() const;
+  /// Highest so far of one category alone.
+  int64_t peak_bytes(MemoryCategory category) const;
   /// Highest total so far, and the categories' shares at that moment.
   int64_t peak_bytes() const;
   std::array<int64_t, static_cast<size_t>(MemoryCategory::count)> peak_shares() const;
@@ -51,20 +42,6 @@ class MemoryAccount {
   std::shared_ptr<Book> book_;
   struct Guard;
   std::unique_ptr<Guard> guard_;
-};
-
-/// Allocations of this thread's rank count as `category` while this lives (those on autograd's
-/// device threads too); scopes nest. Nothing happens on a thread without an account.
-class MemoryScope {
- public:
-  explicit MemoryScope(MemoryCategory category);
-  ~MemoryScope();
-  MemoryScope(const MemoryScope&) = delete;
-  MemoryScope& operator=(const MemoryScope&) = delete;
-
- private:
-  std::shared_ptr<MemoryAccount::Book> book_;
-  MemoryCategory previous_;
 };
 
 }  // namespace cleave

@@ -46,14 +46,4 @@ void check_tied_head(const Model& model) {
     model.weights->refuse_untied(message("at element ", *element));
 }
 
-std::vector<Parameter*> Model::backward_order() const {
-  std::vector<Parameter*> order;
-  for (auto unit = units.rbegin(); unit != units.rend(); ++unit) {
-    const UnitInfo& info = (*unit)->info;
-    for (auto it = info.parameters.rbegin(); it != info.parameters.rend(); ++it)
-      if ((*it)->units.front() == info.index) order.push_back(*it);
-  }
-  return order;
-}
-
 }  // namespace cleave

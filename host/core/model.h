@@ -23,10 +23,6 @@ struct Model {
   /// Opened and checked where model.init = "pretrained"; otherwise nullptr.
   std::shared_ptr<const WeightFolder> weights;
   WeightSource initial_weights;
-
-  /// Parameters in the order in which their gradients become ready: by the first unit that uses
-  /// them, last unit first; inside a unit in reverse order of use.
-  std::vector<Parameter*> backward_order() const;
 };
 
 /// ConfigError when the folder of a tied model has a head that is not the embedding. Reads both.

@@ -11,7 +11,6 @@ namespace {
 // The fused kernel takes one decay for all its tensors, hence two groups.
 struct Group {
   double weight_decay;
-  std::vector<Parameter*> parameters;
   std::vector<at::Tensor> masters;
   std::vector<at::Tensor> gradients;  // float32
   std::vector<at::Tensor> exp_avgs;
@@ -23,9 +22,9 @@ class AdamW final : public Optimizer {
  public:
   AdamW(const std::vector<Parameter*>& parameters, const OptimizerConfig& config)
       : config_(config),
-        groups_{{config.weight_decay, {}, {}, {}, {}, {}, {}}, {0.0, {}, {}, {}, {}, {}, {}}} {
+        groups_{{config.weight_decay, {}, {}, {}, {}, {}}, {0.0, {}, {}, {}, {}, {}}} {
     if (parameters.empty()) return;
-    const auto f32 = at::TensorOptions().dtype(at::kFloat).device(parameters[0]->value.device());
+    const auto f32 = at::TensorOptions().dtype(at::kFloat).device(parameters[0]->master.device());
     updates_ = at::zeros({}, f32);
     gradient_divisor_ = at::ones({}, f32);
     for (Parameter* parameter : parameters)
@@ -38,21 +37,18 @@ class AdamW final : public Optimizer {
     const auto divisor =
         gradient_coefficient == 1.0 ? std::nullopt : std::optional<at::Tensor>(gradient_divisor_);
     for (Group& group : groups_) {
-      if (group.parameters.empty()) continue;
+      if (group.masters.empty()) continue;
       at::_fused_adamw_(group.masters, group.gradients, group.exp_avgs, group.exp_avg_sqs,
                         /*max_exp_avg_sqs=*/{}, group.steps, lr, config_.beta1, config_.beta2,
                         group.weight_decay, config_.epsilon, /*amsgrad=*/false,
                         /*maximize=*/false, /*grad_scale=*/divisor);
-      for (size_t i = 0; i < group.parameters.size(); ++i)
-        if (!group.masters[i].is_same(group.parameters[i]->value))
-          group.parameters[i]->value.copy_(group.masters[i]);
     }
   }
 
  private:
   void add(Group& group, Parameter& parameter) {
-    group.parameters.push_back(&parameter);
-    group.gradients.push_back(parameter.gradient);
+    if (parameter.master.numel() == 0) return;  // another rank's
+    group.gradients.push_back(parameter.reduced_gradient);
     group.masters.push_back(parameter.master);
     MemoryScope scope(MemoryCategory::optimizer);
     group.exp_avgs.push_back(at::zeros_like(group.masters.back()));

@@ -14,12 +14,14 @@ namespace cleave {
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
-  /// Updates every parameter from gradient x `gradient_coefficient` (the clip coefficient).
+  /// Updates every `master` from `reduced_gradient` x `gradient_coefficient` (the clip
+  /// coefficient).
   virtual void step(double lr, double gradient_coefficient) = 0;
 };
 
 /// AdamW (Loshchilov and Hutter 2019) by ATen's fused kernel; decay on matrices only. State: two
-/// float32 moments beside the master weights. Parameters need `value`, `master` and `gradient`.
+/// float32 moments beside each master weight of this rank. Parameters need `master` and
+/// `reduced_gradient`.
 std::unique_ptr<Optimizer> make_adamw(const std::vector<Parameter*>& parameters,
                                       const OptimizerConfig& config);
 

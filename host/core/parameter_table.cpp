@@ -41,23 +41,53 @@ int64_t ParameterTable::num_elements() const {
   return total;
 }
 
-at::Tensor ParameterTable::initial(const Parameter& parameter, const Box& box,
-                                   const WeightSource& source) const {
-  at::Tensor value = at::empty(box.shape(), at::kFloat);
-  source(parameter, inits_[parameter.index], box, value);
-  return value;
+namespace {
+
+// The smallest box of whole rows that holds the placement's piece, and the piece's first element in
+// it.
+std::pair<Box, int64_t> covering_rows(const Placement& placement) {
+  Box box = placement.box;
+  if (!placement.piece) return {box, 0};
+  const Piece& piece = *placement.piece;
+  const int64_t rows = box.end[0] - box.begin[0];
+  const int64_t length =
+      piece.unit == Piece::Unit::row || rows == 0 ? 1 : box.num_elements() / rows;
+  const int64_t first = piece.begin / length;
+  box.end[0] = box.begin[0] + (piece.end + length - 1) / length;
+  box.begin[0] += first;
+  return {box, piece.begin - first * length};
 }
 
-void ParameterTable::materialize(at::Device device, const WeightSource& source) {
+}  // namespace
+
+at::Tensor ParameterTable::initial(const Parameter& parameter, const Placement& placement,
+                                   const WeightSource& source) const {
+  const std::vector<int64_t> shape = placement.shape();
+  if (placement.num_elements() == 0) return at::empty(shape, at::kFloat);
+  const auto [box, first] = covering_rows(placement);
+  at::Tensor value = at::empty(box.shape(), at::kFloat);
+  source(parameter, inits_[parameter.index], box, value);
+  return value.flatten().narrow(0, first, placement.num_elements()).view(shape);
+}
+
+void ParameterTable::materialize(at::Device device, const WeightSource& source,
+                                 OptimizerBinder* binder) {
+  if (binder) binder->allocate_weights(all());
   for (Parameter& entry : entries_) {
-    {
-      const bool is_value = entry.dtype == at::kFloat;
-      MemoryScope scope(is_value ? MemoryCategory::parameters : MemoryCategory::master);
-      entry.master = initial(entry, entry.value_placement.box, source).to(device);
+    const bool is_value = entry.dtype == at::kFloat;
+    MemoryScope scope(binder     ? MemoryCategory::other
+                      : is_value ? MemoryCategory::parameters
+                                 : MemoryCategory::master);
+    const at::Tensor initial_master = initial(entry, entry.state_placement, source);
+    if (binder) {
+      entry.master.copy_(initial_master);
+      continue;
     }
-    MemoryScope scope(MemoryCategory::parameters);
+    entry.master = initial_master.to(device);
+    MemoryScope value_scope(MemoryCategory::parameters);
     entry.value = entry.master.to(entry.dtype);  // no copy where it is float32
   }
+  if (binder) binder->weights_changed();
 }
 
 void ParameterTable::materialize(at::Device device, uint64_t seed, double standard_deviation) {
@@ -65,7 +95,8 @@ void ParameterTable::materialize(at::Device device, uint64_t seed, double standa
 }
 
 void ParameterTable::clear() {
-  for (Parameter& entry : entries_) entry.value = entry.master = entry.gradient = at::Tensor();
+  for (Parameter& entry : entries_)
+    entry.value = entry.master = entry.gradient = entry.reduced_gradient = at::Tensor();
 }
 
 }  // namespace cleave

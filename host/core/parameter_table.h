@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cleave/parameter.h"
+#include "cleave/roles.h"
 #include "core/initialize.h"
 
 namespace cleave {
@@ -23,10 +24,13 @@ class ParameterTable {
   std::vector<Parameter*> all();
   int64_t num_elements() const;  ///< each logical parameter once
 
-  /// The part `box` of a parameter before the first step: float32, on the CPU.
-  at::Tensor initial(const Parameter& parameter, const Box& box, const WeightSource& source) const;
-  /// Allocates `value` and `master` of every entry on `device` and fills them, one after the other.
-  void materialize(at::Device device, const WeightSource& source);
+  /// The part `placement` of a parameter before the first step: float32, on the CPU.
+  at::Tensor initial(const Parameter& parameter, const Placement& placement,
+                     const WeightSource& source) const;
+  /// Fills the masters, one after the other; allocates on `device` those that `binder` did not, and
+  /// the values that follow from them.
+  void materialize(at::Device device, const WeightSource& source,
+                   OptimizerBinder* binder = nullptr);
   void materialize(at::Device device, uint64_t seed, double standard_deviation);
   /// Drops all tensors.
   void clear();

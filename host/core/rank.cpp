@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "cleave/error.h"
-#include "core/layout.h"
+#include "core/planned_run.h"
 #include "core/released.h"
 
 namespace cleave {
@@ -88,21 +88,18 @@ void run_as_rank(const RunConfig& config, const ProcessInfo& process, const Boot
   set_threads(process.local_size);
   std::optional<Communicators> communicators;  // outlives all tensors in its memory
 
-  const Mesh mesh = make_mesh(config, process.world_size);
-  Model model(config);
-  Strategies strategies(config);
-  const SolvedPlan plan = strategies.solve(config, mesh, process.rank, model.unit_infos,
-                                           model.parameters, plan_backend(config));
-  num_micro_batches(config, mesh);
+  PlannedRun run(config, process.world_size, process.rank);
+  Model& model = run.model;
+  Strategies& strategies = run.strategies;
   const Dataset dataset(open_tokens(config.data.path), config.data);
-  communicators.emplace(config, mesh, bootstrap);
-  const TrainerContext context{config,  mesh,           process.rank, at::kCPU, model,
-                               dataset, *communicators, strategies,   memory,   {}};
+  communicators.emplace(config, run.mesh, bootstrap);
+  const TrainerContext context{config,         run.mesh,   process.rank, at::kCPU, model, dataset,
+                               *communicators, strategies, run.visits,   memory,   {}};
   try {
-    check_agreement(communicators->world(), fingerprints(context, plan));
+    check_agreement(communicators->world(), fingerprints(context, run.plan));
     check_tokens(dataset, config, communicators->world());
     if (model.weights) check_tied_head(*model.weights, communicators->world());
-    body(context, plan);
+    body(context, run.plan);
   } catch (...) {
     on_failure();
     communicators->abort();  // ranks that wait for this one end now, not at their timeout

@@ -3,9 +3,11 @@
 #include <optional>
 
 #include "core/export_model.h"
+#include "core/gather.h"
 #include "core/header.h"
 #include "core/layout.h"
 #include "core/plan_report.h"
+#include "core/planned_run.h"
 
 namespace cleave {
 
@@ -16,6 +18,19 @@ RunFacts run_facts(const TrainerContext& context, const SolvedPlan& plan) {
   return {config.train.steps,         config.train.global_batch_size * config.data.sequence_length,
           context.mesh.world_size(),  context.model.table.num_elements(),
           plan.wire_bytes_per_step(), static_cast<double>(plan.memory_bytes()) / (1024.0 * 1024.0)};
+}
+
+// Every rank takes part in bringing each tensor together; rank 0 writes.
+void export_weights(const TrainerContext& context, const std::optional<ModelExport>& target,
+                    std::ostream& out) {
+  const auto whole = [&](const Parameter& parameter) {
+    return gather_whole(parameter, parameter.state_placement, parameter.master, context.mesh,
+                        context.communicators.world());
+  };
+  if (target)
+    target->write(whole, out);
+  else
+    for (const Parameter* parameter : context.model.parameters) whole(*parameter);
 }
 
 }  // namespace
@@ -35,22 +50,17 @@ void train(const TrainerContext& context, const SolvedPlan& plan, std::ostream& 
   if (config.metrics.trace) trace.emplace(context.rank);
   Trainer trainer(context, trace ? &*trace : nullptr);
   trainer.train(reporter ? &*reporter : nullptr);
-  if (target) target->write([](const Parameter& parameter) { return parameter.master; }, out);
+  if (!config.model.export_folder.empty()) export_weights(context, target, out);
   if (reporter) reporter->summary();
   if (trace) trace->write(config.metrics.directory);
 }
 
 void check(const RunConfig& config, int world_size, std::ostream& out) {
-  const Mesh mesh = make_mesh(config, world_size > 0 ? world_size : written_mesh_size(config));
-  num_micro_batches(config, mesh);  // refused before anything is printed
-  Model model(config);
-  check_tied_head(model);
-  Strategies strategies(config);
-  const SolvedPlan plan =
-      strategies.solve(config, mesh, 0, model.unit_infos, model.parameters, plan_backend(config));
+  PlannedRun run(config, world_size > 0 ? world_size : written_mesh_size(config), 0);
+  check_tied_head(run.model);
   const Dataset dataset(open_tokens(config.data.path), config.data);
-  print_plan(out, config, mesh, model, plan);
-  print_layout(out, mesh, model, plan);
+  print_plan(out, config, run.mesh, run.model, run.plan);
+  print_layout(out, run.mesh, run.model, run.plan);
 }
 
 }  // namespace cleave

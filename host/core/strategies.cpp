@@ -15,20 +15,28 @@ int64_t element_bytes(at::ScalarType dtype) {
   return static_cast<int64_t>(c10::elementSize(dtype));
 }
 
-// Bytes of the model's states on this rank, from placements alone.
+// Bytes of the model's states on this rank, from placements alone. A value that is kept in pieces
+// is its master's memory.
 std::vector<MemoryItem> model_states(const std::vector<Parameter*>& parameters) {
   int64_t values = 0, masters = 0, gradients = 0, moments = 0;
   for (const Parameter* parameter : parameters) {
-    values += parameter->value_placement.num_elements() * element_bytes(parameter->dtype);
+    const int64_t states = parameter->state_placement.num_elements();
+    const bool is_float32 = parameter->dtype == at::kFloat;
+    if (is_float32 || !parameter->value_placement.piece)
+      values += parameter->value_placement.num_elements() * element_bytes(parameter->dtype);
+    if (!is_float32) masters += states * int64_t{4};
     gradients += parameter->gradient_placement.num_elements() * int64_t{4};
-    moments += parameter->state_placement.num_elements() * int64_t{8};
-    if (parameter->dtype != at::kFloat)
-      masters += parameter->state_placement.num_elements() * int64_t{4};
+    moments += states * int64_t{8};
   }
-  return {{"parameters", values},
-          {"master weights", masters},
-          {"gradients", gradients},
-          {"optimizer states", moments}};
+  return {{"parameters", values, MemoryCategory::parameters},
+          {"master weights", masters, MemoryCategory::master},
+          {"gradients", gradients, MemoryCategory::gradients},
+          {"optimizer states", moments, MemoryCategory::optimizer}};
+}
+
+template <typename Role>
+void add_single_role(Strategy& strategy, PlannedStrategy& planned) {
+  if (role<Role>(strategy)) planned.single_roles.push_back(Role::kInterface);
 }
 
 Strategy* create(const LoadedPlugin& plugin, const PluginTable& table,
@@ -103,23 +111,32 @@ std::vector<Fingerprint> Strategies::fingerprints() const {
   return all;
 }
 
-SolvedPlan Strategies::solve(const RunConfig& config, const Mesh& mesh, int rank,
-                             std::vector<UnitInfo>& units, std::vector<Parameter*>& parameters,
-                             const PlannedBackend& backend) {
+SolvedPlan Strategies::solve(const Planned& run, const PlannedBackend& backend) {
   std::vector<PlannedStrategy> planned;
   for (Loaded& loaded : loaded_) {
-    planned.push_back({loaded.name, loaded.origin, Plan{mesh, rank, units, parameters}, {}});
-    guarded<ConfigError>(loaded.name, "plan", "",
-                         [&] { loaded.strategy->plan(planned.back().plan); });
-    if (role<GradientReducer>(*loaded.strategy))
-      planned.back().single_roles.push_back(GradientReducer::kInterface);
+    planned.push_back(
+        {loaded.name,
+         loaded.origin,
+         Plan{run.mesh, run.rank, run.units, run.parameters, run.visits, run.num_micro_batches},
+         {}});
+    PlannedStrategy& current = planned.back();
+    guarded<ConfigError>(loaded.name, "plan", "", [&] {
+      loaded.strategy->plan(current.plan);
+      for (const auto& [axis, inner_size] : current.plan.divided_axes)
+        run.mesh.divide(axis, inner_size);
+    });
+    add_single_role<GradientReducer>(*loaded.strategy, current);
+    add_single_role<ParameterSharder>(*loaded.strategy, current);
+    add_single_role<OptimizerBinder>(*loaded.strategy, current);
   }
   SolvedPlan solved;
-  solved.memory = model_states(parameters);
+  solved.memory = model_states(run.parameters);
   std::vector<Loaded> ordered;
-  for (size_t i : cleave::solve(config, mesh, planned, backend, at::kCPU)) {
+  for (size_t i : cleave::solve(run.config, run.mesh, planned, backend, at::kCPU)) {
     const Plan& plan = planned[i].plan;
     loaded_[i].axes = plan.claimed_axes;
+    for (const auto& [axis, inner_size] : plan.divided_axes)
+      for (const char* part : {".outer", ".inner"}) loaded_[i].axes.push_back(axis + part);
     for (const CommUse& use : plan.communication) {
       loaded_[i].axes.push_back(use.axis);
       solved.communication.push_back({loaded_[i].name, use});
@@ -146,6 +163,10 @@ void Strategies::start(const Runtime& runtime) {
                           [&] { loaded.strategy->start(*loaded.runtime); });
     if (auto* found = role<GradientReducer>(*loaded.strategy))
       reducer_ = std::make_unique<GuardedReducer>(loaded.name, *found);
+    if (auto* found = role<ParameterSharder>(*loaded.strategy))
+      sharder_ = std::make_unique<GuardedSharder>(loaded.name, *found);
+    if (auto* found = role<OptimizerBinder>(*loaded.strategy))
+      binder_ = std::make_unique<GuardedBinder>(loaded.name, *found);
     if (auto* found = role<UnitObserver>(*loaded.strategy))
       observers_.push_back(std::make_unique<GuardedObserver>(loaded.name, *found));
     if (auto* found = role<StepWrapper>(*loaded.strategy))

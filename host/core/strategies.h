@@ -38,10 +38,18 @@ class Strategies {
   Strategies(const Strategies&) = delete;
   Strategies& operator=(const Strategies&) = delete;
 
+  /// What there is to plan. Strategies may divide axes of the mesh.
+  struct Planned {
+    const RunConfig& config;
+    Mesh& mesh;
+    int rank;
+    std::vector<UnitInfo>& units;
+    std::vector<Parameter*>& parameters;
+    std::span<const Visit> visits;
+    int64_t num_micro_batches;
+  };
   /// Runs every plan(), then the solver (solver.h). ConfigError when they don't fit together.
-  SolvedPlan solve(const RunConfig& config, const Mesh& mesh, int rank,
-                   std::vector<UnitInfo>& units, std::vector<Parameter*>& parameters,
-                   const PlannedBackend& backend);
+  SolvedPlan solve(const Planned& planned, const PlannedBackend& backend);
 
   /// Starts each with what it may use, then collects the roles below.
   void start(const Runtime& runtime);
@@ -56,6 +64,8 @@ class Strategies {
 
   /// nullptr when no strategy plays the role.
   GradientReducer* gradient_reducer() const { return reducer_.get(); }
+  ParameterSharder* parameter_sharder() const { return sharder_.get(); }
+  OptimizerBinder* optimizer_binder() const { return binder_.get(); }
   const std::vector<std::unique_ptr<GuardedObserver>>& observers() const { return observers_; }
   /// Innermost first.
   const std::vector<std::unique_ptr<GuardedStepWrapper>>& step_wrappers() const {
@@ -80,6 +90,8 @@ class Strategies {
 
   std::vector<Loaded> loaded_;  // in solved order after solve()
   std::unique_ptr<GuardedReducer> reducer_;
+  std::unique_ptr<GuardedSharder> sharder_;
+  std::unique_ptr<GuardedBinder> binder_;
   std::vector<std::unique_ptr<GuardedObserver>> observers_;
   std::vector<std::unique_ptr<GuardedStepWrapper>> step_wrappers_;
 };

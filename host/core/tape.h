@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "cleave/strategy.h"
@@ -15,13 +16,24 @@
 
 namespace cleave {
 
+/// What is called around each run of a unit.
+struct UnitHooks {
+  std::vector<UnitObserver*> observers = {};  ///< in the order given
+  ParameterSharder* sharder = nullptr;
+  GradientReducer* reducer = nullptr;
+};
+
 class Tape {
  public:
-  /// All references outlive the tape. `observers` see every unit run, in the order given.
-  Tape(const std::vector<std::unique_ptr<Unit>>& units, Ops& ops,
-       const std::vector<UnitObserver*>& observers);
+  /// All references outlive the tape.
+  Tape(const std::vector<std::unique_ptr<Unit>>& units, Ops& ops, UnitHooks hooks);
 
-  /// Runs all units and keeps {input, output} of each under `micro_batch.index`.
+  /// The visits that forward() and backward() will make, in order; outlives the step. Without it
+  /// the sharder is told of no upcoming ones.
+  void begin_step(std::span<const Visit> visits) { left_ = visits; }
+
+  /// Runs all units and keeps {input, output} of each under `micro_batch.index`; of one that
+  /// recomputes as a whole the input alone (not of the last unit: its backward comes next).
   void forward(const MicroBatch& micro_batch);
   /// Walks the record of `micro_batch` back and drops it; gradients are added to the parameters'
   /// buffers. `after_unit(unit index)` runs when that unit's gradients are complete for this
@@ -34,12 +46,16 @@ class Tape {
  private:
   struct Entry {
     at::Tensor input;
-    at::Tensor output;
+    at::Tensor output;  // undefined: to be computed again
   };
+
+  at::Tensor run(Unit& unit, const at::Tensor& input, const MicroBatch& micro_batch, Phase phase);
+  std::span<const Visit> advance(const Visit& visit);
 
   const std::vector<std::unique_ptr<Unit>>& units_;
   Ops& ops_;
-  const std::vector<UnitObserver*>& observers_;
+  UnitHooks hooks_;
+  std::span<const Visit> left_;
   std::map<int, std::vector<Entry>> records_;  // by micro-batch index
 };
 

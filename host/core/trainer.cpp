@@ -54,23 +54,27 @@ Trainer::Trainer(const TrainerContext& context, Trace* trace)
                                           context.config.data.sequence_length)),
       trace_(trace),
       ready_after_unit_(context.model.units.size()) {
+  UnitHooks hooks;
   if (trace_) {
     trace_observer_ = std::make_unique<TraceObserver>(*trace_);
-    observers_.push_back(trace_observer_.get());
+    hooks.observers.push_back(trace_observer_.get());
     context_.communicators.set_trace(
         [this](const std::string& name, int64_t bytes, Clock::time_point begin,
                Clock::time_point end) { trace_->span("communication", name, begin, end, bytes); });
   }
   Model& model = context_.model;
-  model.table.materialize(context_.device, model.initial_weights);
-  context_.strategies.start(
-      {context_.mesh, context_.rank, context_.device, model.unit_infos, model.parameters,
-       [&communicators = context_.communicators](std::string_view axis) -> Comm& {
-         return communicators.axis(axis);
-       }});
-  for (const auto& observer : context_.strategies.observers()) observers_.push_back(observer.get());
-  tape_ = std::make_unique<Tape>(model.units, context_.strategies.rewrite(ops_), observers_);
-  allocate_gradients(model.backward_order());
+  Strategies& strategies = context_.strategies;
+  strategies.start({context_.mesh, context_.rank, context_.device, model.unit_infos,
+                    model.parameters,
+                    [&communicators = context_.communicators](std::string_view axis) -> Comm& {
+                      return communicators.axis(axis);
+                    }});
+  model.table.materialize(context_.device, model.initial_weights, strategies.optimizer_binder());
+  for (const auto& observer : strategies.observers()) hooks.observers.push_back(observer.get());
+  hooks.sharder = strategies.parameter_sharder();
+  hooks.reducer = strategies.gradient_reducer();
+  tape_ = std::make_unique<Tape>(model.units, strategies.rewrite(ops_), std::move(hooks));
+  allocate_gradients(backward_order(model.unit_infos));
   optimizer_ = make_adamw(model.parameters, context_.config.optimizer);
 }
 
@@ -80,7 +84,8 @@ void Trainer::allocate_gradients(const std::vector<Parameter*>& backward_order) 
     reducer->allocate_gradients(backward_order);
   else
     for (Parameter* parameter : backward_order)
-      parameter->gradient = at::zeros_like(parameter->value, at::kFloat);
+      parameter->reduced_gradient = parameter->gradient =
+          at::zeros_like(parameter->value, at::kFloat);
   for (Parameter* parameter : backward_order)
     ready_after_unit_[parameter->units.front()].push_back(parameter);
 }
@@ -131,44 +136,55 @@ void Trainer::forward_backward(int64_t step, const Batch& batch, const LossSink&
                                TargetCount& count) {
   MemoryScope scope(MemoryCategory::activations);
   for (Parameter* parameter : context_.model.parameters) parameter->gradient_is_stale = true;
+  tape_->begin_step(context_.visits);
   for (int64_t m = 0; m < num_micro_batches_; ++m) {
     const MicroBatch micro_batch{static_cast<int>(m), batch.tokens[m], batch.targets[m], sink};
     tape_->forward(micro_batch);
     count.await(step, sink.gradient_scale);
     const bool is_last = m + 1 == num_micro_batches_;
-    tape_->backward(micro_batch, [&](int unit) {
-      if (is_last) announce_gradients(unit);
-    });
+    tape_->backward(micro_batch, [&](int unit) { announce_gradients(unit, is_last); });
   }
 }
 
 // Every parameter is announced, used or not: a bucket never waits for one that got no gradient.
-void Trainer::announce_gradients(int unit) {
+void Trainer::announce_gradients(int unit, bool is_last) {
   GradientReducer* reducer = context_.strategies.gradient_reducer();
   for (Parameter* parameter : ready_after_unit_[unit]) {
     settle(*parameter);
-    if (reducer) reducer->gradient_ready(*parameter);
+    if (reducer) reducer->gradient_ready(*parameter, is_last);
   }
 }
 
 // The optimizer inside the strategies' wrappers, the last one outermost.
 void Trainer::update_weights(int64_t step, double lr, double clip_coefficient) {
   const auto begin = Clock::now();
-  std::function<void()> update = [&] { optimizer_->step(lr, clip_coefficient); };
+  std::function<void()> update = [&] {
+    optimizer_->step(lr, clip_coefficient);
+    publish_weights();
+  };
   for (const auto& wrapper : context_.strategies.step_wrappers())
     update = [&wrapper, step, next = std::move(update)] { wrapper->update(step, next); };
   update();
   if (trace_) trace_->span("compute", "optimizer", begin, Clock::now());
 }
 
-// The largest rank's sum counts: processors of different kinds round it differently, and every rank
-// must clip alike, or stop alike.
+// Units compute with the new masters from here on.
+void Trainer::publish_weights() {
+  if (OptimizerBinder* binder = context_.strategies.optimizer_binder()) {
+    binder->weights_changed();
+    return;
+  }
+  for (Parameter* parameter : context_.model.parameters)
+    if (!parameter->master.is_same(parameter->value)) parameter->value.copy_(parameter->master);
+}
+
+// Each rank sums what it owns; all get the same bits, so that they clip alike, or stop alike.
 double Trainer::gradient_norm(int64_t step) {
-  const double mine = gradient_square_sum(context_.model.parameters);
+  const double mine = gradient_square_sum(context_.model.parameters, context_.mesh, context_.rank);
   const auto f64 = at::TensorOptions().dtype(at::kDouble).device(context_.device);
   at::Tensor sum = at::full({}, std::isfinite(mine) ? mine : INFINITY, f64);
   Comm& world = context_.communicators.world();
-  if (world.size() > 1) world.all_reduce(sum, ReduceOp::max).wait_host();
+  if (world.size() > 1) world.all_reduce(sum).wait_host();
   const double norm = std::sqrt(sum.item<double>());
   if (!std::isfinite(norm))
     throw RuntimeError(message("step ", step + 1,

@@ -30,6 +30,7 @@ struct TrainerContext {
   const Dataset& dataset;
   Communicators& communicators;
   Strategies& strategies;
+  std::span<const Visit> visits;  ///< of a step
   MemoryAccount& memory;
   /// Called when a step's gradients are reduced, before they are clipped; may be empty. `step` from
   /// 0.
@@ -54,8 +55,9 @@ class Trainer {
 
   void forward_backward(int64_t step, const Batch& batch, const LossSink& sink, TargetCount& count);
   void allocate_gradients(const std::vector<Parameter*>& backward_order);
-  void announce_gradients(int unit);
+  void announce_gradients(int unit, bool is_last);
   void update_weights(int64_t step, double lr, double clip_coefficient);
+  void publish_weights();
   double gradient_norm(int64_t step);
   StepRecord gather_record(int64_t step, const at::Tensor& loss_sum, int64_t valid_targets,
                            double data_ms);
@@ -66,7 +68,6 @@ class Trainer {
   TorchOps ops_;
   Trace* trace_;
   std::unique_ptr<TraceObserver> trace_observer_;
-  std::vector<UnitObserver*> observers_;
   std::unique_ptr<Tape> tape_;  // made after the strategies have rewritten the ops
   std::unique_ptr<Optimizer> optimizer_;
   std::vector<std::vector<Parameter*>> ready_after_unit_;  // parameters whose last use that is

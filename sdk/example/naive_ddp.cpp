@@ -33,7 +33,8 @@ class NaiveDdp final : public cleave::Strategy, public cleave::GradientReducer {
     sums_.reserve(backward_order.size());
   }
 
-  void gradient_ready(cleave::Parameter& parameter) override {
+  void gradient_ready(cleave::Parameter& parameter, bool is_last) override {
+    if (!is_last) return;  // later micro-batches add to it
     sums_.push_back(data_->all_reduce(parameter.gradient));
   }
 

@@ -14,7 +14,7 @@ std::vector<BucketLayout> make_buckets(const std::vector<Parameter*>& order, int
   const int64_t limit = bucket_bytes / static_cast<int64_t>(sizeof(float));
   std::vector<BucketLayout> buckets;
   for (Parameter* parameter : order) {
-    const int64_t elements = parameter->value_placement.num_elements();
+    const int64_t elements = parameter->value_placement.box.num_elements();
     if (buckets.empty() ||
         (!buckets.back().slices.empty() && buckets.back().elements + elements > limit))
       buckets.emplace_back();

@@ -1,7 +1,5 @@
 #include "cleave/mesh.h"
 
-#include <algorithm>
-
 #include "cleave/error.h"
 
 namespace cleave {
@@ -17,33 +15,61 @@ int Mesh::world_size() const {
   return product;
 }
 
+std::optional<Mesh::Span> Mesh::find(std::string_view axis) const {
+  const size_t dot = axis.find('.');
+  const std::string_view name = axis.substr(0, dot);
+  int stride = 1;
+  for (auto it = axes_.rbegin(); it != axes_.rend(); stride *= it->size, ++it) {
+    if (it->name != name) continue;
+    if (dot == std::string_view::npos) return Span{it->size, stride};
+    const auto inner = inner_sizes_.find(it->name);
+    if (inner == inner_sizes_.end()) return std::nullopt;
+    if (axis.substr(dot) == ".inner") return Span{inner->second, stride};
+    if (axis.substr(dot) == ".outer") return Span{it->size / inner->second, stride * inner->second};
+  }
+  return std::nullopt;
+}
+
 bool Mesh::has_axis(std::string_view axis) const {
-  return std::any_of(axes_.begin(), axes_.end(), [&](const MeshAxis& a) { return a.name == axis; });
+  return find(axis).has_value();
 }
 
 int Mesh::size(std::string_view axis) const {
-  for (const MeshAxis& a : axes_)
-    if (a.name == axis) return a.size;
-  return 1;
-}
-
-int Mesh::stride(std::string_view axis) const {
-  int stride = 1;
-  for (auto it = axes_.rbegin(); it != axes_.rend() && it->name != axis; ++it) stride *= it->size;
-  return stride;
+  const auto span = find(axis);
+  return span ? span->size : 1;
 }
 
 int Mesh::coordinate(int rank, std::string_view axis) const {
-  return has_axis(axis) ? rank / stride(axis) % size(axis) : 0;
+  const auto span = find(axis);
+  return span ? rank / span->stride % span->size : 0;
 }
 
 std::vector<int> Mesh::group(int rank, std::string_view axis) const {
-  if (!has_axis(axis)) return {rank};
-  const int step = stride(axis);
-  const int first = rank - coordinate(rank, axis) * step;
-  std::vector<int> ranks(size(axis));
-  for (size_t i = 0; i < ranks.size(); ++i) ranks[i] = first + static_cast<int>(i) * step;
+  const auto span = find(axis);
+  if (!span) return {rank};
+  const int first = rank - coordinate(rank, axis) * span->stride;
+  std::vector<int> ranks(span->size);
+  for (size_t i = 0; i < ranks.size(); ++i) ranks[i] = first + static_cast<int>(i) * span->stride;
   return ranks;
+}
+
+void Mesh::divide(const std::string& axis, int inner_size) {
+  CLEAVE_CHECK(inner_size >= 1 && has_axis(axis) && size(axis) % inner_size == 0, "axis ", axis,
+               " of size ", size(axis), " in groups of ", inner_size);
+  inner_sizes_[axis] = inner_size;
+}
+
+std::vector<MeshAxis> Mesh::leaf_axes() const {
+  std::vector<MeshAxis> leaves;
+  for (const MeshAxis& axis : axes_) {
+    if (!inner_sizes_.contains(axis.name)) {
+      leaves.push_back(axis);
+      continue;
+    }
+    for (const char* part : {".outer", ".inner"})
+      leaves.push_back({axis.name + part, size(axis.name + part)});
+  }
+  return leaves;
 }
 
 std::string Mesh::to_string() const {

@@ -20,7 +20,16 @@ std::vector<int64_t> Box::shape() const {
 
 AxisKind Placement::kind(const std::string& axis) const {
   auto it = axes.find(axis);
+  if (it == axes.end()) it = axes.find(axis.substr(0, axis.find('.')));  // a part: the whole's
   return it == axes.end() ? AxisKind::replicate : it->second;
+}
+
+std::vector<int64_t> Placement::shape() const {
+  std::vector<int64_t> extents = box.shape();
+  if (!piece) return extents;
+  if (piece->unit == Piece::Unit::element) return {piece->end - piece->begin};
+  extents[0] = piece->end - piece->begin;
+  return extents;
 }
 
 int64_t Placement::num_elements() const {
@@ -29,6 +38,13 @@ int64_t Placement::num_elements() const {
   if (piece->unit == Piece::Unit::element) return length;
   const int64_t rows = box.end[0] - box.begin[0];
   return rows == 0 ? 0 : box.num_elements() / rows * length;
+}
+
+bool is_owner(const Placement& placement, const Mesh& mesh, int rank) {
+  for (const MeshAxis& axis : mesh.leaf_axes())
+    if (placement.kind(axis.name) == AxisKind::replicate && mesh.coordinate(rank, axis.name) != 0)
+      return false;
+  return true;
 }
 
 }  // namespace cleave

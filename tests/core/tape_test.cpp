@@ -112,7 +112,7 @@ INSTANTIATE_TEST_SUITE_P(Models, TapeTest,
 TEST_P(TapeTest, EqualsOneAutogradGraphBitwise) {
   Fixture f(std::get<0>(GetParam()), std::get<1>(GetParam()));
   const std::vector<UnitObserver*> observers;
-  Tape tape(f.model->units, f.ops, observers);
+  Tape tape(f.model->units, f.ops, {observers});
   const MicroBatch walked = f.micro_batch(0), whole = f.micro_batch(0);
   tape.forward(walked);
   tape.backward(walked, [](int) {});
@@ -131,7 +131,7 @@ TEST_P(TapeTest, EqualsOneAutogradGraphBitwise) {
 TEST_P(TapeTest, MatchesTheFloat64ReferenceOverTwoMicroBatches) {
   Fixture f(std::get<0>(GetParam()), std::get<1>(GetParam()));
   const std::vector<UnitObserver*> observers;
-  Tape tape(f.model->units, f.ops, observers);
+  Tape tape(f.model->units, f.ops, {observers});
   const MicroBatch first = f.micro_batch(0), second = f.micro_batch(1);
   tape.forward(first);  // both alive at once, as a pipeline keeps them
   tape.forward(second);
@@ -161,7 +161,7 @@ TEST_P(TapeTest, MatchesTheFloat64ReferenceOverTwoMicroBatches) {
 TEST_P(TapeTest, LossWithoutGradientsIsTheSame) {
   Fixture f(std::get<0>(GetParam()), std::get<1>(GetParam()));
   const std::vector<UnitObserver*> observers;
-  Tape tape(f.model->units, f.ops, observers);
+  Tape tape(f.model->units, f.ops, {observers});
   const MicroBatch trained = f.micro_batch(0), evaluated = f.micro_batch(0);
   tape.forward(trained);
   tape.backward(trained, [](int) {});
@@ -175,7 +175,7 @@ TEST(Tape, TiedWeightIsOneEntryUsedByTwoUnits) {
   Fixture tied(true), untied(false);
   EXPECT_EQ(tied.model->parameters.size() + 1, untied.model->parameters.size());
   EXPECT_EQ(tied.model->parameters[0]->units, (std::vector<int>{0, 6}));
-  const auto order = tied.model->backward_order();
+  const auto order = backward_order(tied.model->unit_infos);
   EXPECT_EQ(order.back(), tied.model->parameters[0]);  // ready after its last use, the embedding
   EXPECT_EQ(order.size(), tied.model->parameters.size());
 }

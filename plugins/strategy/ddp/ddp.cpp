@@ -37,10 +37,11 @@ class Ddp final : public Strategy, public GradientReducer {
     if (bucket_bytes_ == 0)
       bucket_bytes_ = std::clamp<int64_t>(elements * sizeof(float) / 16, kMiB, 25 * kMiB);
     int64_t padded_elements = 0;
-    for (const BucketLayout& bucket : make_buckets(plan.parameters, bucket_bytes_))
+    for (const BucketLayout& bucket : make_buckets(backward_order(plan.units), bucket_bytes_))
       padded_elements += bucket.elements;
     plan.memory.push_back({"padding of gradient buckets",
-                           static_cast<int64_t>(sizeof(float)) * (padded_elements - elements)});
+                           static_cast<int64_t>(sizeof(float)) * (padded_elements - elements),
+                           MemoryCategory::gradients});
   }
 
   void start(const Runtime& runtime) override {
@@ -63,7 +64,8 @@ class Ddp final : public Strategy, public GradientReducer {
 
   // Buckets fill in the order in which the host announces, which is the same on all ranks, so their
   // all-reduces start in the same order everywhere.
-  void gradient_ready(Parameter& parameter) override {
+  void gradient_ready(Parameter& parameter, bool is_last) override {
+    if (!is_last) return;
     Bucket& bucket = buckets_[bucket_of_[parameter.index]];
     if (++bucket.num_ready < bucket.num_parameters) return;
     bucket.num_ready = 0;

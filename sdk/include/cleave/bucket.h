@@ -26,7 +26,7 @@ struct BucketLayout {
 };
 
 /// Cuts `order` at parameter boundaries into buckets of at most `bucket_bytes` of float32 (one
-/// larger parameter gets a bucket of its own). Pure. Sizes are the value's on this rank.
+/// larger parameter gets a bucket of its own). Pure. Sizes are those of the values' boxes.
 std::vector<BucketLayout> make_buckets(const std::vector<Parameter*>& order, int64_t bucket_bytes);
 
 /// Allocates a bucket from `comm`'s memory, zeroed (padding stays zero), and makes

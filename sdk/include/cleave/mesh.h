@@ -2,6 +2,8 @@
 // so tensor groups stay inside a machine and pipeline stages may cross the slowest link.
 #pragma once
 
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,9 +32,22 @@ class Mesh {
   /// "pipeline 2 x data 2 x tensor 2"
   std::string to_string() const;
 
+  /// Splits an axis into "<axis>.inner", groups of `inner_size` neighbours along it, and
+  /// "<axis>.outer", the ranks at the same place in those groups. All methods above know the parts
+  /// by these names; axes() stays as it is. `inner_size` must divide the axis.
+  void divide(const std::string& axis, int inner_size);
+  /// axes() with each divided axis replaced by its outer and inner part.
+  std::vector<MeshAxis> leaf_axes() const;
+
  private:
-  int stride(std::string_view axis) const;
+  struct Span {
+    int size;
+    int stride;  // in ranks
+  };
+  std::optional<Span> find(std::string_view axis) const;
+
   std::vector<MeshAxis> axes_;
+  std::map<std::string, int> inner_sizes_;  // of divided axes
 };
 
 }  // namespace cleave

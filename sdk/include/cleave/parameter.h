@@ -26,13 +26,19 @@ struct Parameter {
   Placement gradient_placement;
   Placement state_placement;  ///< master weights and moments
 
+  /// What units compute with: the box of value_placement. Undefined while a strategy has freed it.
   at::Tensor value;
-  /// float32: what the optimizer updates and the host saves; `value` itself where that is float32.
+  /// float32, this rank's part by state_placement: what the optimizer updates and the host saves.
+  /// Shares memory with `value` where that is float32 and kept.
   at::Tensor master;
-  /// float32 also under bfloat16; allocated by the gradient reducer, else by the host. Ops add to
-  /// it.
+  /// What ops add to: float32 also under bfloat16, shaped as `value`. From the gradient reducer,
+  /// else from the host; defined while a unit that uses the parameter runs backward.
   at::Tensor gradient;
-  /// The first contribution of a step overwrites `gradient` and clears this; nothing is zeroed.
+  /// float32, this rank's part by gradient_placement (as many elements as `master`): the sum over
+  /// ranks once gradients are finished. `gradient` itself where that is kept whole.
+  at::Tensor reduced_gradient;
+  /// The next contribution overwrites `gradient` and clears this; nothing is zeroed. Set by the
+  /// host at the start of a step, and by a reducer that has taken a micro-batch's gradient.
   bool gradient_is_stale = true;
 
   int64_t num_elements() const {
@@ -44,11 +50,34 @@ struct Parameter {
   bool has_weight_decay() const { return shape.size() >= 2; }
 };
 
+/// What a unit's backward computes again instead of having it kept. Matrix products are kept unless
+/// the whole unit runs again.
+struct Recompute {
+  bool unit = false;       ///< only the unit's input is kept (Chen et al. 2016, arXiv:1604.06174)
+  bool norm = false;       ///< outputs of the norms
+  bool attention = false;  ///< output of attention (Korthikanti et al. 2022, arXiv:2205.05198)
+  bool mlp = false;        ///< output of the activation between the MLP's products
+};
+
 /// A block that strategies wrap: the embedding, each decoder layer, final norm + head.
 struct UnitInfo {
   std::string name;  ///< "embedding", "layers.0", ..., "head"
   int index;         ///< in forward order
   std::vector<Parameter*> parameters;
+  Recompute recompute = {};  ///< strategies write it in plan()
 };
+
+enum class Phase { forward, recompute, backward };
+
+/// One run of a unit within a step.
+struct Visit {
+  const UnitInfo* unit;
+  int micro_batch;
+  Phase phase;  ///< forward or backward
+};
+
+/// The parameters in the order in which their gradients become ready: by the unit where backward
+/// uses them last, and inside it from the unit's end.
+std::vector<Parameter*> backward_order(const std::vector<UnitInfo>& units);
 
 }  // namespace cleave

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "cleave/mesh.h"
+
 namespace cleave {
 
 /// A half-open n-dimensional range of a global tensor: dims d in [begin[d], end[d]).
@@ -41,11 +43,18 @@ enum class AxisKind {
 struct Placement {
   Box box;
   std::optional<Piece> piece;
-  std::map<std::string, AxisKind> axes;  ///< axes not named: replicate
+  /// Axes not named: replicate. Of a divided axis (mesh.h) the whole or its parts are named.
+  std::map<std::string, AxisKind> axes;
 
   AxisKind kind(const std::string& axis) const;
+  /// Shape of what this rank holds: the box's, fewer rows of it, or the number of elements.
+  std::vector<int64_t> shape() const;
   int64_t num_elements() const;  ///< on this rank
   bool operator==(const Placement&) const = default;
 };
+
+/// Whether `rank` is the one that answers for what it holds: of equal copies, the first. Each
+/// element of a tensor has one such rank; norms, files and checksums count it there.
+bool is_owner(const Placement& placement, const Mesh& mesh, int rank);
 
 }  // namespace cleave

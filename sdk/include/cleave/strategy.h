@@ -1,35 +1,39 @@
 // Strategies: what is split. A strategy plugin implements Strategy and the roles that it plays; the
 // host finds a role through `query`. All interfaces are draft: ids end in "/draft" and change
-// together with their users until the SDK is opened to third parties. sdk/README.md lists the roles
-// that later strategies will take.
+// together with their users until the SDK is opened to third parties. The roles are in roles.h.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <functional>
+#include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "cleave/comm.h"
+#include "cleave/memory.h"
 #include "cleave/mesh.h"
-#include "cleave/ops.h"
 #include "cleave/options.h"
 #include "cleave/parameter.h"
 #include "cleave/plugin.h"
+#include "cleave/roles.h"
 
 namespace cleave {
 
-/// A buffer or state that a strategy will hold on this rank, for the memory prediction.
+/// Bytes that a strategy will hold on this rank beyond what the placements say, for the memory
+/// prediction. Where the amount varies over a step: the largest.
 struct MemoryItem {
-  std::string what;  ///< "gradient buckets"
+  std::string what;  ///< "padding of gradient buckets"
   int64_t bytes;
+  MemoryCategory category = MemoryCategory::communication;
 };
 
 /// A collective that a strategy submits in every step. The solver asks the backend for it before
 /// anything starts, and the host prints its bytes.
 struct CommUse {
-  std::string axis;
+  std::string axis;  ///< or a part of a divided one: "data.inner"
   cleave_op op;
   at::ScalarType dtype;
   double wire_bytes_per_step;  ///< sent by this rank
@@ -46,13 +50,17 @@ struct Relation {
 struct Plan {
   const Mesh& mesh;
   int rank;
-  std::vector<UnitInfo>& units;         ///< in forward order
+  std::vector<UnitInfo>& units;         ///< in forward order; strategies write `recompute`
   std::vector<Parameter*>& parameters;  ///< table order; strategies write the placements
+  std::span<const Visit> visits = {};   ///< of a step, in order
+  int64_t num_micro_batches = 1;        ///< of a step
 
   std::vector<std::string> claimed_axes = {};  ///< split by this strategy alone
-  std::vector<std::string> offers = {};        ///< capabilities that others may need
-  std::vector<Relation> needs = {};            ///< offered by some strategy of the run
-  std::vector<Relation> conflicts = {};        ///< offered by none
+  /// Axes to divide (Mesh::divide), by the size of the inner groups. Only a claimed axis.
+  std::map<std::string, int> divided_axes = {};
+  std::vector<std::string> offers = {};  ///< capabilities that others may need
+  std::vector<Relation> needs = {};      ///< offered by some strategy of the run
+  std::vector<Relation> conflicts = {};  ///< offered by none
   /// This strategy comes after those that offer one of these: in every list that the host walks,
   /// and inside them where roles stack.
   std::vector<std::string> after = {};
@@ -68,7 +76,7 @@ struct Runtime {
   std::vector<UnitInfo>& units;
   std::vector<Parameter*>& parameters;
   /// Communicator along an axis that the strategy claimed or named in Plan::communication (else
-  /// RuntimeError); groups of one rank exist too.
+  /// RuntimeError), or a part of it; groups of one rank exist too.
   std::function<Comm&(std::string_view axis)> comm;
 };
 
@@ -89,62 +97,6 @@ class Strategy {
 
  protected:
   ~Strategy() = default;
-};
-
-/// Role: sums gradients over an axis. At most one per axis.
-/// Per step, on the main thread: gradient_ready for every parameter exactly once (after its last
-/// use in the last micro-batch; unused parameters too, their gradient is zero), in backward order,
-/// which is the same on all ranks; then finish_gradients.
-class GradientReducer {
- public:
-  static constexpr std::string_view kInterface = "cleave.gradient_reducer/draft";
-  /// Called once, after start: sets `Parameter::gradient` of each parameter (float32, shaped as the
-  /// value on this rank). `backward_order`: the order in which gradients will become ready.
-  virtual void allocate_gradients(const std::vector<Parameter*>& backward_order) = 0;
-  virtual void gradient_ready(Parameter& parameter) = 0;
-  /// Returns when all gradients hold the sum over the axis, as gradient_placement says.
-  virtual void finish_gradients() = 0;
-
- protected:
-  ~GradientReducer() = default;
-};
-
-enum class Phase { forward, recompute, backward };
-
-/// Role: sees every unit run. Before/after pairs nest properly and always run on the main thread.
-class UnitObserver {
- public:
-  static constexpr std::string_view kInterface = "cleave.unit_observer/draft";
-  virtual void before_unit(const UnitInfo& unit, int micro_batch, Phase phase) = 0;
-  virtual void after_unit(const UnitInfo& unit, int micro_batch, Phase phase) = 0;
-
- protected:
-  ~UnitObserver() = default;
-};
-
-/// Role: replaces operations of the model (tensor parallel, low-rank adapters). Stacks: the
-/// strategy that comes last is called first.
-class OpsRewriter {
- public:
-  static constexpr std::string_view kInterface = "cleave.ops_rewriter/draft";
-  /// Called once, after start, before the first step. The result is used instead of `next`, which
-  /// it may call; both live until quiesce(), the result is the strategy's.
-  virtual Ops& rewrite(Ops& next) = 0;
-
- protected:
-  ~OpsRewriter() = default;
-};
-
-/// Role: acts around the update of the weights (local SGD, DiLoCo). Stacks as OpsRewriter.
-class StepWrapper {
- public:
-  static constexpr std::string_view kInterface = "cleave.step_wrapper/draft";
-  /// `next` updates the weights from the reduced and clipped gradients; to be called once. `step`
-  /// from 0. Every rank calls it in the same step.
-  virtual void update(int64_t step, const std::function<void()>& next) = 0;
-
- protected:
-  ~StepWrapper() = default;
 };
 
 /// Typed query: `role<GradientReducer>(strategy)`, nullptr when the strategy does not play it.

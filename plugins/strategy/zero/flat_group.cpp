@@ -1,0 +1,121 @@
+#include "flat_group.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "cleave/memory.h"
+
+namespace cleave {
+
+FlatLayout::FlatLayout(const std::vector<Parameter*>& parameters, int num_ranks)
+    : bucket(make_buckets(parameters, std::numeric_limits<int64_t>::max())[0]), ranks(num_ranks) {
+  const int64_t share = (bucket.elements + ranks - 1) / ranks;
+  shard_elements = (share + kSliceAlignment - 1) / kSliceAlignment * kSliceAlignment;
+}
+
+Piece FlatLayout::piece(const BucketSlice& slice, int rank) const {
+  const auto within = [&](int64_t element) {
+    return std::clamp<int64_t>(element - slice.begin, 0, slice.elements);
+  };
+  return {Piece::Unit::element, within(rank * shard_elements), within((rank + 1) * shard_elements)};
+}
+
+FlatGroup::FlatGroup(const std::vector<Parameter*>& parameters, FlatKeeps keeps, Comm& comm,
+                     at::Device device)
+    : ShardGroup(parameters),
+      layout_(parameters, comm.size()),
+      keeps_(keeps),
+      comm_(comm),
+      device_(device),
+      dtype_(parameters[0]->dtype) {}
+
+at::Tensor FlatGroup::own_shard(const at::Tensor& flat) const {
+  return flat.narrow(0, comm_.rank() * layout_.shard_elements, layout_.shard_elements);
+}
+
+void FlatGroup::bind(const at::Tensor& flat, at::Tensor Parameter::*member) const {
+  for (const BucketSlice& slice : layout_.bucket.slices) {
+    const auto shape = slice.parameter->value_placement.box.shape();
+    slice.parameter->*member =
+        flat.narrow(0, slice.begin, slice.elements).view(at::IntArrayRef(shape));
+  }
+}
+
+void FlatGroup::bind_pieces(const at::Tensor& shard, at::Tensor Parameter::*member) const {
+  const int64_t first = comm_.rank() * layout_.shard_elements;
+  for (const BucketSlice& slice : layout_.bucket.slices) {
+    const Piece piece = layout_.piece(slice, comm_.rank());
+    const int64_t length = piece.end - piece.begin;
+    slice.parameter->*member =
+        shard.narrow(0, length ? slice.begin + piece.begin - first : 0, length);
+  }
+}
+
+void FlatGroup::allocate_weights() {
+  if (keeps_.values) {
+    values_ = comm_.allocate(layout_.elements(), dtype_, device_);
+    bind(values_, &Parameter::value);
+  }
+  if (keeps_.values && dtype_ == at::kFloat) {
+    masters_ = own_shard(values_);
+  } else {
+    MemoryScope scope(dtype_ == at::kFloat ? MemoryCategory::parameters : MemoryCategory::master);
+    masters_ = at::empty({layout_.shard_elements}, at::dtype(at::kFloat).device(device_));
+  }
+  masters_.zero_();  // the padding
+  bind_pieces(masters_, &Parameter::master);
+}
+
+void FlatGroup::start_gather() {
+  if (!keeps_.values) values_ = comm_.allocate(layout_.elements(), dtype_, device_);
+  at::Tensor mine = own_shard(values_);
+  if (!mine.is_same(masters_) && mine.const_data_ptr() != masters_.const_data_ptr())
+    mine.copy_(masters_);
+  gather_ = comm_.all_gather(values_, mine);
+}
+
+void FlatGroup::finish_gather() {
+  gather_.wait();
+  gather_ = Work();
+  if (!keeps_.values) bind(values_, &Parameter::value);
+}
+
+void FlatGroup::free_values() {
+  for (Parameter* parameter : parameters()) parameter->value = at::Tensor();
+  values_ = at::Tensor();
+}
+
+void FlatGroup::allocate_gradient_shards() {
+  if (keeps_.gradients) return;
+  gradient_shard_ = at::empty({layout_.shard_elements}, at::dtype(at::kFloat).device(device_));
+  bind_pieces(gradient_shard_, &Parameter::reduced_gradient);
+}
+
+void FlatGroup::allocate_gradients() {
+  gradients_ = comm_.allocate(layout_.elements(), at::kFloat, device_);
+  bind(gradients_, &Parameter::gradient);
+  if (!keeps_.gradients) return;
+  gradient_shard_ = own_shard(gradients_);
+  bind_pieces(gradient_shard_, &Parameter::reduced_gradient);
+}
+
+void FlatGroup::start_reduce(bool is_first) {
+  if (!is_first) reduced_ = at::empty_like(gradient_shard_);
+  reduction_ = comm_.reduce_scatter(is_first ? gradient_shard_ : reduced_, gradients_);
+}
+
+void FlatGroup::finish_reduce() {
+  reduction_.wait();
+  reduction_ = Work();
+  if (reduced_.defined()) gradient_shard_.add_(reduced_);
+  reduced_ = at::Tensor();
+}
+
+void FlatGroup::free_gradients() {
+  for (Parameter* parameter : parameters()) parameter->gradient = at::Tensor();
+  gradients_ = at::Tensor();
+}
+
+}  // namespace cleave

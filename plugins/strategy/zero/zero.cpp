@@ -1,0 +1,202 @@
+// ZeRO (Rajbhandari et al. 2020, arXiv:1910.02054): the ranks of the data axis share what each of
+// them would hold alike: stage 1 the optimizer states, 2 the gradients too, 3 the parameters too.
+//
+// P parameters, N ranks on the axis, G micro-batches, v bytes a value (4 float32, 2 bfloat16).
+// Bytes kept per rank, float32:
+//   stage 1   8 P + 8 P/N     values 4 P, gradients 4 P; master = value
+//   stage 2   4 P + 12 P/N    and two buckets of gradients, one filling while one is reduced
+//   stage 3   16 P/N          and that, and the values of 1 + prefetch_units units
+//   bfloat16 adds the float32 masters, 4 P/N, and halves values (stage 3: gathered ones only).
+// Bytes sent per rank and step, in units of (N-1)/N P:
+//   stage 1   4 + v             one reduce-scatter, one all-gather of the new values
+//   stage 2   4 G + v           accumulation = "reduce-each"; reduce-once: 4 + v, and 4 P gradients
+//   stage 3   at most (4 + 2 v) G: gathered for forward, again for backward; not again where the
+//             next unit to run is the same one (the last unit, and the first between micro-batches)
+// Shards are padded to 64 bytes per bucket. A tied weight's gradient is whole from its first to its
+// last use in a backward.
+#include <algorithm>
+
+#include "cleave/error.h"
+#include "cleave/strategy.h"
+#include "flat_group.h"
+
+namespace cleave {
+namespace {
+
+constexpr char kAxis[] = "data";
+constexpr int64_t kMiB = 1 << 20;
+
+struct Group {
+  std::vector<Parameter*> parameters;
+  bool keep_values;
+};
+
+class Zero final : public Strategy {
+ public:
+  explicit Zero(const cleave_options* values) {
+    const Options options(values);
+    stage_ = options.integer("stage");
+    bucket_bytes_ = options.bytes("bucket_bytes");
+    persistence_threshold_ = options.integer("persistence_threshold");
+    const std::string_view accumulation = options.text("accumulation");
+    if (stage_ == 1 && accumulation == "reduce-each")
+      throw ConfigError(
+          "accumulation = \"reduce-each\" saves no memory in stage 1, which keeps all gradients; "
+          "use stage = 2, or leave accumulation out");
+    policy_.keep_values = stage_ < 3;
+    policy_.keep_gradients = stage_ == 1;
+    policy_.reduce_each = stage_ > 1 && accumulation != "reduce-once";
+    policy_.prefetch = static_cast<int>(options.integer("prefetch_units"));
+    policy_.overlap = options.flag("overlap");
+  }
+
+  void plan(Plan& plan) override {
+    plan.claimed_axes = {kAxis};
+    plan.offers = {"gradients.sharded"};
+    ranks_ = plan.mesh.size(kAxis);
+    if (ranks_ == 1) return;
+    groups_ = make_groups(plan.units);
+    std::vector<GroupSize> sizes;
+    for (const Group& group : groups_) sizes.push_back(place(group, plan));
+    state_needs(plan, sizes);
+  }
+
+  void start(const Runtime& runtime) override {
+    if (ranks_ == 1) return;
+    Comm& comm = runtime.comm(kAxis);
+    for (const Group& group : groups_) {
+      const FlatKeeps keeps{policy_.keep_values || group.keep_values, policy_.keep_gradients};
+      units_.add(std::make_unique<FlatGroup>(group.parameters, keeps, comm, runtime.device),
+                 group.keep_values);
+    }
+    units_.finish_adding(policy_, runtime.units, runtime.parameters.size());
+  }
+
+  void* query(std::string_view id) override {
+    if (ranks_ == 1) return nullptr;
+    if (id == GradientReducer::kInterface) return static_cast<GradientReducer*>(&units_);
+    if (id == ParameterSharder::kInterface) return static_cast<ParameterSharder*>(&units_);
+    if (id == OptimizerBinder::kInterface) return static_cast<OptimizerBinder*>(&units_);
+    return nullptr;
+  }
+
+  void quiesce() override { units_.quiesce(); }
+  void destroy() override { delete this; }
+
+ private:
+  // In the order in which gradients get ready: whole units, packed into buckets below stage 3; tied
+  // weights alone, because their gradient takes the whole backward; small ones together.
+  std::vector<Group> make_groups(const std::vector<UnitInfo>& units) {
+    std::vector<Group> groups;
+    std::vector<Parameter*> small;
+    int64_t total = 0;
+    for (Parameter* parameter : backward_order(units)) total += bytes_of(*parameter);
+    if (bucket_bytes_ == 0) bucket_bytes_ = std::clamp(total / 16, kMiB, 25 * kMiB);
+    int64_t open_bytes = -1;  // of the last group, while more may be added
+    for (auto unit = units.rbegin(); unit != units.rend(); ++unit) {
+      std::vector<Parameter*> own;
+      int64_t bytes = 0;
+      for (Parameter* parameter : backward_order({*unit})) {
+        if (parameter->units.size() > 1) {
+          groups.push_back({{parameter}, false});
+          open_bytes = -1;
+        } else if (stage_ == 3 && parameter->num_elements() <= persistence_threshold_) {
+          small.push_back(parameter);
+        } else {
+          own.push_back(parameter);
+          bytes += bytes_of(*parameter);
+        }
+      }
+      if (own.empty()) continue;
+      if (stage_ < 3 && open_bytes >= 0 && open_bytes + bytes <= bucket_bytes_) {
+        auto& last = groups.back().parameters;
+        last.insert(last.end(), own.begin(), own.end());
+        open_bytes += bytes;
+      } else {
+        groups.push_back({own, false});
+        open_bytes = bytes;
+      }
+    }
+    if (!small.empty()) groups.push_back({small, true});
+    return groups;
+  }
+
+  static int64_t bytes_of(const Parameter& parameter) {
+    return parameter.value_placement.box.num_elements() * int64_t{sizeof(float)};
+  }
+
+  GroupSize place(const Group& group, Plan& plan) const {
+    const FlatLayout layout(group.parameters, ranks_);
+    const int rank = plan.mesh.coordinate(plan.rank, kAxis);
+    for (const BucketSlice& slice : layout.bucket.slices) {
+      Parameter& parameter = *slice.parameter;
+      if (parameter.value_placement.piece || parameter.value_placement.axes.contains(kAxis))
+        throw ConfigError(message(parameter.name, " is split along the axis data already, by ",
+                                  "another strategy; use one of the two"));
+      Placement shard = parameter.value_placement;
+      shard.piece = layout.piece(slice, rank);
+      shard.axes[kAxis] = AxisKind::shard;
+      parameter.gradient_placement = parameter.state_placement = shard;
+      if (stage_ == 3 && !group.keep_values) parameter.value_placement = shard;
+    }
+    const int64_t value_bytes = c10::elementSize(group.parameters[0]->dtype);
+    return {group.parameters, group.keep_values, value_bytes * layout.elements(),
+            int64_t{sizeof(float)} * layout.elements(),
+            int64_t{sizeof(float)} * layout.shard_elements};
+  }
+
+  void state_needs(Plan& plan, const std::vector<GroupSize>& sizes) const {
+    const ShardingForecast step =
+        forecast(sizes, policy_, plan.units, plan.parameters.size(), plan.visits);
+    const double share = (ranks_ - 1.0) / ranks_;
+    plan.communication = {
+        {kAxis, CLEAVE_REDUCE_SCATTER, at::kFloat, share * step.reduced_bytes},
+        {kAxis, CLEAVE_ALL_GATHER, plan.parameters[0]->dtype, share * step.gathered_bytes}};
+    int64_t shards = 0, pieces = 0;
+    for (const GroupSize& size : sizes) shards += size.shard_bytes;
+    for (const Parameter* parameter : plan.parameters)
+      pieces += parameter->state_placement.num_elements() * int64_t{sizeof(float)};
+    const int64_t whole = step.peak_gradient_bytes - (policy_.keep_gradients ? pieces : 0);
+    plan.memory.push_back({"whole gradients", whole, MemoryCategory::gradients});
+    plan.memory.push_back({"gathered values", step.peak_value_bytes, MemoryCategory::parameters});
+    plan.memory.push_back({"padding of shards", shards - pieces, MemoryCategory::parameters});
+    if (!policy_.keep_gradients)
+      plan.memory.push_back(
+          {"padding of gradient shards", shards - pieces, MemoryCategory::gradients});
+  }
+
+  int64_t stage_;
+  int64_t bucket_bytes_;
+  int64_t persistence_threshold_;
+  ShardingPolicy policy_;
+  int ranks_ = 1;
+  std::vector<Group> groups_;
+  ShardedUnits units_;
+};
+
+constexpr cleave_option kOptions[] = {
+    {"stage", CLEAVE_OPTION_INT, "1", 1, 3, nullptr, "",
+     "what is sharded: 1 optimizer states, 2 gradients too, 3 parameters too", 0},
+    {"bucket_bytes", CLEAVE_OPTION_BYTES, "0", 0, 1e12, nullptr, "bytes",
+     "stage 1, 2: units are reduced together up to this size of gradients; 0: a sixteenth of all, "
+     "between 1 MiB and 25 MiB",
+     0},
+    {"accumulation", CLEAVE_OPTION_ENUM, "\"auto\"", 0, 0, "auto|reduce-each|reduce-once", "",
+     "gradients of several micro-batches: reduce-each shards them at once, reduce-once keeps them "
+     "whole and sends less; auto: reduce-once in stage 1, else reduce-each",
+     0},
+    {"prefetch_units", CLEAVE_OPTION_INT, "1", 0, 64, nullptr, "units",
+     "stage 3: units whose parameters are gathered ahead", 0},
+    {"persistence_threshold", CLEAVE_OPTION_INT, "0", 0, 1e12, nullptr, "elements",
+     "stage 3: parameters up to this size stay whole and are gathered once a step", 0},
+    {"overlap", CLEAVE_OPTION_BOOL, "true", 0, 0, nullptr, "",
+     "communicate while computing; false: wait for each operation at once", 0},
+};
+
+constexpr cleave_plugin kPlugin =
+    strategy_plugin<Zero>("zero", "0.1.0", kOptions, std::size(kOptions));
+
+}  // namespace
+}  // namespace cleave
+
+CLEAVE_EXPORT_PLUGIN(cleave::kPlugin)

@@ -1,0 +1,105 @@
+// The roles that a strategy may play; it implements those that it needs and hands them out through
+// Strategy::query. Called on the rank's main thread. Which calls come when in a step:
+//
+//   for each visit of the step: unshard, [provide_gradients,] before_unit, the unit runs,
+//     after_unit, reshard, [gradient_ready ...]          ([]: after a backward)
+//   finish_gradients, the host clips, update { the host's optimizer, weights_changed }
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "cleave/ops.h"
+#include "cleave/parameter.h"
+
+namespace cleave {
+
+/// Role: sums gradients over an axis. At most one per run.
+class GradientReducer {
+ public:
+  static constexpr std::string_view kInterface = "cleave.gradient_reducer/draft";
+  /// Called once, after start and when the weights are there: sets `reduced_gradient` of each
+  /// parameter, and `gradient` of those whose gradient is kept all the time. What it sets as
+  /// `gradient` alone is `reduced_gradient` too. `backward_order`: in which gradients get ready.
+  virtual void allocate_gradients(const std::vector<Parameter*>& backward_order) = 0;
+  /// Before each backward of a unit: `gradient` of its parameters is there when this returns.
+  virtual void provide_gradients(const UnitInfo&) {}
+  /// Once per parameter and micro-batch, after its last use in it, in backward order, which is the
+  /// same on all ranks (unused parameters too, their gradient is zero). `is_last`: of the step.
+  virtual void gradient_ready(Parameter& parameter, bool is_last) = 0;
+  /// Returns when each `reduced_gradient` holds the sum over micro-batches and axis, as
+  /// gradient_placement says.
+  virtual void finish_gradients() = 0;
+
+ protected:
+  ~GradientReducer() = default;
+};
+
+/// Role: keeps parameter values only while a unit uses them. At most one per run.
+class ParameterSharder {
+ public:
+  static constexpr std::string_view kInterface = "cleave.parameter_sharder/draft";
+  /// Before a unit runs: `value` of its parameters is whole (the box of value_placement) when this
+  /// returns. `upcoming`: the visits that follow in this step, the next one first.
+  virtual void unshard(const Visit& visit, std::span<const Visit> upcoming) = 0;
+  /// After it ran.
+  virtual void reshard(const Visit& visit, std::span<const Visit> upcoming) = 0;
+
+ protected:
+  ~ParameterSharder() = default;
+};
+
+/// Role: says which part of each parameter this rank updates. At most one per run.
+class OptimizerBinder {
+ public:
+  static constexpr std::string_view kInterface = "cleave.optimizer_binder/draft";
+  /// Called once, after start: allocates `master` of each parameter (float32, shaped as
+  /// state_placement says; the host then fills it) and `value` of those that are kept whole.
+  virtual void allocate_weights(const std::vector<Parameter*>& parameters) = 0;
+  /// The masters have new content (the first weights, an update, a loaded checkpoint): `value` must
+  /// follow, at the latest when the next unshard returns.
+  virtual void weights_changed() = 0;
+
+ protected:
+  ~OptimizerBinder() = default;
+};
+
+/// Role: sees every unit run. Before/after pairs nest properly.
+class UnitObserver {
+ public:
+  static constexpr std::string_view kInterface = "cleave.unit_observer/draft";
+  virtual void before_unit(const UnitInfo& unit, int micro_batch, Phase phase) = 0;
+  virtual void after_unit(const UnitInfo& unit, int micro_batch, Phase phase) = 0;
+
+ protected:
+  ~UnitObserver() = default;
+};
+
+/// Role: replaces operations of the model (tensor parallel, low-rank adapters). Stacks: the
+/// strategy that comes last is called first.
+class OpsRewriter {
+ public:
+  static constexpr std::string_view kInterface = "cleave.ops_rewriter/draft";
+  /// Called once, after start, before the first step. The result is used instead of `next`, which
+  /// it may call; both live until quiesce(), the result is the strategy's.
+  virtual Ops& rewrite(Ops& next) = 0;
+
+ protected:
+  ~OpsRewriter() = default;
+};
+
+/// Role: acts around the update of the weights (local SGD, DiLoCo). Stacks as OpsRewriter.
+class StepWrapper {
+ public:
+  static constexpr std::string_view kInterface = "cleave.step_wrapper/draft";
+  /// `next` updates the weights from the reduced and clipped gradients; to be called once. `step`
+  /// from 0. Every rank calls it in the same step.
+  virtual void update(int64_t step, const std::function<void()>& next) = 0;
+
+ protected:
+  ~StepWrapper() = default;
+};
+
+}  // namespace cleave
