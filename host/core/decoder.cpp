@@ -33,12 +33,14 @@ class Rotary {
   RotaryTable table_;
 };
 
+constexpr MatrixSplit kVocabulary{0, 1, true};
+
 class Embedding final : public Unit {
  public:
   Embedding(const ModelConfig& config, ParameterTable& table) {
-    info = {"embedding", 0, {}};
+    info = {"embedding", 0, {}, UnitKind::embedding};
     weight_ = &table.use(info, "model.embed_tokens.weight", {config.vocab_size, config.hidden_size},
-                         Init::normal);
+                         Init::normal, kVocabulary);
   }
 
   at::Tensor forward(Ops& ops, const at::Tensor& path, const MicroBatch& micro_batch) override {
@@ -59,22 +61,30 @@ class DecoderLayer final : public Unit {
     const int64_t C = config.hidden_size, F = config.intermediate_size;
     const int64_t q_size = config.num_attention_heads * config.head_dim;
     const int64_t kv_size = config.num_key_value_heads * config.head_dim;
-    const auto vector = [&](const std::string& name, int64_t size, Init init) {
-      return &table.use(info, prefix + name, {size}, init);
+    const auto vector = [&](const std::string& name, int64_t size, Init init,
+                            MatrixSplit split = {}) {
+      return &table.use(info, prefix + name, {size}, init, split);
     };
-    const auto projection = [&](const std::string& name, int64_t out, int64_t in, bool bias) {
-      Parameter* weight = &table.use(info, prefix + name + ".weight", {out, in}, Init::normal);
-      return Projection{weight, bias ? vector(name + ".bias", out, Init::zeros) : nullptr};
+    const auto projection = [&](const std::string& name, int64_t out, int64_t in, bool bias,
+                                MatrixSplit split) {
+      Parameter* weight =
+          &table.use(info, prefix + name + ".weight", {out, in}, Init::normal, split);
+      // a bias belongs to the outputs: cut with them or, where the inputs are cut, whole
+      const MatrixSplit bias_split = split.dim == 0 ? split : MatrixSplit{};
+      return Projection{weight,
+                        bias ? vector(name + ".bias", out, Init::zeros, bias_split) : nullptr};
     };
+    const MatrixSplit outputs{0}, inputs{1}, head_outputs{0, head_dim_}, head_inputs{1, head_dim_};
     attention_norm_ = vector("input_layernorm.weight", C, Init::ones);
-    qkv_ = {projection("self_attn.q_proj", q_size, C, config.attention_bias),
-            projection("self_attn.k_proj", kv_size, C, config.attention_bias),
-            projection("self_attn.v_proj", kv_size, C, config.attention_bias)};
+    qkv_ = {projection("self_attn.q_proj", q_size, C, config.attention_bias, head_outputs),
+            projection("self_attn.k_proj", kv_size, C, config.attention_bias, head_outputs),
+            projection("self_attn.v_proj", kv_size, C, config.attention_bias, head_outputs)};
     const bool has_out_bias = config.attention_bias && config.architecture == "llama";
-    attention_out_ = {projection("self_attn.o_proj", C, q_size, has_out_bias)};
+    attention_out_ = {projection("self_attn.o_proj", C, q_size, has_out_bias, head_inputs)};
     mlp_norm_ = vector("post_attention_layernorm.weight", C, Init::ones);
-    gate_up_ = {projection("mlp.gate_proj", F, C, false), projection("mlp.up_proj", F, C, false)};
-    down_ = {projection("mlp.down_proj", C, F, false)};
+    gate_up_ = {projection("mlp.gate_proj", F, C, false, outputs),
+                projection("mlp.up_proj", F, C, false, outputs)};
+    down_ = {projection("mlp.down_proj", C, F, false, inputs)};
   }
 
   at::Tensor forward(Ops& ops, const at::Tensor& x, const MicroBatch&) override {
@@ -114,10 +124,11 @@ class DecoderLayer final : public Unit {
 class Head final : public Unit {
  public:
   Head(const ModelConfig& config, ParameterTable& table) : eps_(config.rms_norm_eps) {
-    info = {"head", static_cast<int>(config.num_hidden_layers) + 1, {}};
+    info = {"head", static_cast<int>(config.num_hidden_layers) + 1, {}, UnitKind::head};
     norm_ = &table.use(info, "model.norm.weight", {config.hidden_size}, Init::ones);
     const char* name = config.tie_word_embeddings ? "model.embed_tokens.weight" : "lm_head.weight";
-    weight_ = &table.use(info, name, {config.vocab_size, config.hidden_size}, Init::normal);
+    weight_ =
+        &table.use(info, name, {config.vocab_size, config.hidden_size}, Init::normal, kVocabulary);
   }
 
   at::Tensor forward(Ops& ops, const at::Tensor& x, const MicroBatch& micro_batch) override {

@@ -8,7 +8,7 @@
 namespace cleave {
 
 Parameter& ParameterTable::use(UnitInfo& unit, const std::string& name, std::vector<int64_t> shape,
-                               Init init) {
+                               Init init, MatrixSplit split) {
   for (Parameter& entry : entries_) {
     if (entry.name != name) continue;
     CLEAVE_CHECK(entry.shape == shape, "tied parameter ", name, " is used with two shapes");
@@ -22,6 +22,7 @@ Parameter& ParameterTable::use(UnitInfo& unit, const std::string& name, std::vec
   entry.dtype = dtype_;
   entry.index = static_cast<int>(entries_.size()) - 1;
   entry.units = {unit.index};
+  entry.split = split;
   entry.value_placement.box = Box::whole(entry.shape);
   entry.gradient_placement = entry.state_placement = entry.value_placement;
   inits_.push_back(init);

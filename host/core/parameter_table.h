@@ -18,7 +18,8 @@ class ParameterTable {
 
   /// Registers the use of `name` by `unit`; a name that is there already is a tie and returns the
   /// same entry (the shape must match). Nothing is allocated.
-  Parameter& use(UnitInfo& unit, const std::string& name, std::vector<int64_t> shape, Init init);
+  Parameter& use(UnitInfo& unit, const std::string& name, std::vector<int64_t> shape, Init init,
+                 MatrixSplit split = {});
 
   /// Table order; stable addresses.
   std::vector<Parameter*> all();

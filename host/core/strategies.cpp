@@ -111,24 +111,38 @@ std::vector<Fingerprint> Strategies::fingerprints() const {
   return all;
 }
 
-SolvedPlan Strategies::solve(const Planned& run, const PlannedBackend& backend) {
+std::vector<PlannedStrategy> Strategies::plan_all(const Planned& run) {
   std::vector<PlannedStrategy> planned;
-  for (Loaded& loaded : loaded_) {
-    planned.push_back(
-        {loaded.name,
-         loaded.origin,
-         Plan{run.mesh, run.rank, run.units, run.parameters, run.visits, run.num_micro_batches},
-         {}});
-    PlannedStrategy& current = planned.back();
-    guarded<ConfigError>(loaded.name, "plan", "", [&] {
-      loaded.strategy->plan(current.plan);
-      for (const auto& [axis, inner_size] : current.plan.divided_axes)
-        run.mesh.divide(axis, inner_size);
+  for (const Loaded& loaded : loaded_)
+    planned.push_back({loaded.name,
+                       loaded.origin,
+                       Plan{run.mesh, run.rank, run.units, run.parameters, run.visits,
+                            run.num_micro_batches, run.shape},
+                       {}});
+  const auto divide = [&](const Plan& plan) {
+    for (const auto& [axis, inner_size] : plan.divided_axes) run.mesh.divide(axis, inner_size);
+  };
+  for (size_t i = 0; i < loaded_.size(); ++i)
+    if (auto* partitioner = role<Partitioner>(*loaded_[i].strategy))
+      guarded<ConfigError>(loaded_[i].name, "partition", "", [&] {
+        partitioner->partition(planned[i].plan);
+        divide(planned[i].plan);
+      });
+  for (size_t i = 0; i < loaded_.size(); ++i) {
+    Strategy& strategy = *loaded_[i].strategy;
+    guarded<ConfigError>(loaded_[i].name, "plan", "", [&] {
+      strategy.plan(planned[i].plan);
+      divide(planned[i].plan);
     });
-    add_single_role<GradientReducer>(*loaded.strategy, current);
-    add_single_role<ParameterSharder>(*loaded.strategy, current);
-    add_single_role<OptimizerBinder>(*loaded.strategy, current);
+    add_single_role<GradientReducer>(strategy, planned[i]);
+    add_single_role<ParameterSharder>(strategy, planned[i]);
+    add_single_role<OptimizerBinder>(strategy, planned[i]);
   }
+  return planned;
+}
+
+SolvedPlan Strategies::solve(const Planned& run, const PlannedBackend& backend) {
+  const std::vector<PlannedStrategy> planned = plan_all(run);
   SolvedPlan solved;
   solved.memory = model_states(run.parameters);
   std::vector<Loaded> ordered;

@@ -47,6 +47,7 @@ class Strategies {
     std::vector<Parameter*>& parameters;
     std::span<const Visit> visits;
     int64_t num_micro_batches;
+    MicroBatchShape shape;
   };
   /// Runs every plan(), then the solver (solver.h). ConfigError when they don't fit together.
   SolvedPlan solve(const Planned& planned, const PlannedBackend& backend);
@@ -87,6 +88,8 @@ class Strategies {
     std::vector<std::string> axes;                  ///< that it may communicate along
     std::optional<Runtime> runtime = std::nullopt;  ///< what start() lent it, until quiesce()
   };
+
+  std::vector<PlannedStrategy> plan_all(const Planned& run);
 
   std::vector<Loaded> loaded_;  // in solved order after solve()
   std::unique_ptr<GuardedReducer> reducer_;

@@ -55,6 +55,7 @@ Trainer::Trainer(const TrainerContext& context, Trace* trace)
       trace_(trace),
       ready_after_unit_(context.model.units.size()) {
   UnitHooks hooks;
+  hooks.observers.push_back(&ops_);
   if (trace_) {
     trace_observer_ = std::make_unique<TraceObserver>(*trace_);
     hooks.observers.push_back(trace_observer_.get());
@@ -75,6 +76,9 @@ Trainer::Trainer(const TrainerContext& context, Trace* trace)
   hooks.reducer = strategies.gradient_reducer();
   tape_ = std::make_unique<Tape>(model.units, strategies.rewrite(ops_), std::move(hooks));
   allocate_gradients(backward_order(model.unit_infos));
+  partial_gradients_ = std::make_unique<PartialGradients>(
+      model.parameters, context_.mesh,
+      [&](const std::string& axis) -> Comm& { return context_.communicators.axis(axis); });
   optimizer_ = make_adamw(model.parameters, context_.config.optimizer);
 }
 
@@ -115,6 +119,7 @@ StepRecord Trainer::train_step(int64_t step) {
   forward_backward(step, batch, sink, count);
   if (GradientReducer* reducer = context_.strategies.gradient_reducer())
     reducer->finish_gradients();
+  partial_gradients_->sum();
   if (context_.after_reduction) context_.after_reduction(step);
 
   const double norm = gradient_norm(step);

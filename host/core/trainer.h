@@ -11,6 +11,7 @@
 #include "core/memory_account.h"
 #include "core/model.h"
 #include "core/optimizer.h"
+#include "core/partial_gradients.h"
 #include "core/strategies.h"
 #include "core/tape.h"
 #include "core/torch_ops.h"
@@ -69,6 +70,7 @@ class Trainer {
   Trace* trace_;
   std::unique_ptr<TraceObserver> trace_observer_;
   std::unique_ptr<Tape> tape_;  // made after the strategies have rewritten the ops
+  std::unique_ptr<PartialGradients> partial_gradients_;
   std::unique_ptr<Optimizer> optimizer_;
   std::vector<std::vector<Parameter*>> ready_after_unit_;  // parameters whose last use that is
   CommStats stats_before_;

@@ -1,20 +1,3 @@
-// Adding to Parameter::gradient: the first contribution of a step overwrites, so nothing is zeroed.
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
-#include "cleave/parameter.h"
-
-namespace cleave {
-
-/// gradient (+)= dy^T x. dy (n, out), x (n, in), both in the parameter's dtype; the sum over
-/// micro-batches is float32.
-void add_product(Parameter& weight, const at::Tensor& dy, const at::Tensor& x);
-/// gradient (+)= contribution (same shape, any dtype).
-void add(Parameter& parameter, const at::Tensor& contribution);
-/// gradient row tokens[i] += dy[i]. tokens (n), dy (n, C).
-void add_rows(Parameter& weight, const at::Tensor& tokens, const at::Tensor& dy);
-/// Zeroes a gradient that got no contribution this step.
-void settle(Parameter& parameter);
-
-}  // namespace cleave
+#include "cleave/weight_gradient.h"

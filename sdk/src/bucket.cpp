@@ -25,14 +25,19 @@ std::vector<BucketLayout> make_buckets(const std::vector<Parameter*>& order, int
   return buckets;
 }
 
+void bind_slices(const BucketLayout& layout, const at::Tensor& flat,
+                 at::Tensor Parameter::*member) {
+  for (const BucketSlice& slice : layout.slices) {
+    const auto shape = slice.parameter->value_placement.box.shape();
+    slice.parameter->*member =
+        flat.narrow(0, slice.begin, slice.elements).view(at::IntArrayRef(shape));
+  }
+}
+
 at::Tensor allocate_bucket(const BucketLayout& layout, Comm& comm, at::Device device) {
   at::Tensor flat = comm.allocate(layout.elements, at::kFloat, device);
   flat.zero_();
-  for (const BucketSlice& slice : layout.slices) {
-    const auto shape = slice.parameter->value_placement.box.shape();
-    slice.parameter->gradient =
-        flat.narrow(0, slice.begin, slice.elements).view(at::IntArrayRef(shape));
-  }
+  bind_slices(layout, flat, &Parameter::gradient);
   return flat;
 }
 

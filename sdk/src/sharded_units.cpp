@@ -114,8 +114,8 @@ void ShardedUnits::gradient_ready(Parameter& parameter, bool is_last) {
 }
 
 void ShardedUnits::start_reduce(Entry& entry, bool is_last) {
-  entry.group->start_reduce(entry.is_first_reduce);
-  entry.is_first_reduce = is_last;  // the next one starts a new step
+  entry.group->start_reduce(entry.next_reduce_first);
+  entry.next_reduce_first = is_last;
   entry.gradients = Gradients::reducing;
   for (Parameter* parameter : entry.group->parameters()) parameter->gradient_is_stale = true;
   reducing_.push_back(static_cast<size_t>(&entry - entries_.data()));
@@ -127,10 +127,14 @@ void ShardedUnits::finish_reduce(Entry& entry) {
   if (!policy_.keep_gradients) entry.group->free_gradients();
   entry.gradients = Gradients::freed;
   std::erase(reducing_, static_cast<size_t>(&entry - entries_.data()));
+  if (!entry.next_reduce_first) return;
+  entry.group->start_replica_sum();
+  if (!policy_.overlap) entry.group->finish_replica_sum();
 }
 
 void ShardedUnits::finish_gradients() {
   while (!reducing_.empty()) finish_reduce(entries_[reducing_[0]]);
+  for (Entry& entry : entries_) entry.group->finish_replica_sum();
 }
 
 void ShardedUnits::quiesce() {

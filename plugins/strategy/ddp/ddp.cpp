@@ -26,10 +26,8 @@ class Ddp final : public Strategy, public GradientReducer {
     plan.claimed_axes = {kAxis};
     const double ranks = plan.mesh.size(kAxis);
     int64_t elements = 0;
-    for (Parameter* parameter : plan.parameters) {
-      parameter->gradient_placement = parameter->value_placement;
+    for (const Parameter* parameter : plan.parameters)
       elements += parameter->value_placement.num_elements();
-    }
     plan.communication = {
         {kAxis, CLEAVE_ALL_REDUCE, at::kFloat, sizeof(float) * elements * 2 * (ranks - 1) / ranks}};
     // Sixteen buckets are enough to overlap; below 1 MiB latency counts, above 25 MiB nothing

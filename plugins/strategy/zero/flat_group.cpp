@@ -35,14 +35,6 @@ at::Tensor FlatGroup::own_shard(const at::Tensor& flat) const {
   return flat.narrow(0, comm_.rank() * layout_.shard_elements, layout_.shard_elements);
 }
 
-void FlatGroup::bind(const at::Tensor& flat, at::Tensor Parameter::*member) const {
-  for (const BucketSlice& slice : layout_.bucket.slices) {
-    const auto shape = slice.parameter->value_placement.box.shape();
-    slice.parameter->*member =
-        flat.narrow(0, slice.begin, slice.elements).view(at::IntArrayRef(shape));
-  }
-}
-
 void FlatGroup::bind_pieces(const at::Tensor& shard, at::Tensor Parameter::*member) const {
   const int64_t first = comm_.rank() * layout_.shard_elements;
   for (const BucketSlice& slice : layout_.bucket.slices) {
@@ -56,7 +48,7 @@ void FlatGroup::bind_pieces(const at::Tensor& shard, at::Tensor Parameter::*memb
 void FlatGroup::allocate_weights() {
   if (keeps_.values) {
     values_ = comm_.allocate(layout_.elements(), dtype_, device_);
-    bind(values_, &Parameter::value);
+    bind_slices(layout_.bucket, values_, &Parameter::value);
   }
   if (keeps_.values && dtype_ == at::kFloat) {
     masters_ = own_shard(values_);
@@ -79,7 +71,7 @@ void FlatGroup::start_gather() {
 void FlatGroup::finish_gather() {
   gather_.wait();
   gather_ = Work();
-  if (!keeps_.values) bind(values_, &Parameter::value);
+  if (!keeps_.values) bind_slices(layout_.bucket, values_, &Parameter::value);
 }
 
 void FlatGroup::free_values() {
@@ -95,22 +87,21 @@ void FlatGroup::allocate_gradient_shards() {
 
 void FlatGroup::allocate_gradients() {
   gradients_ = comm_.allocate(layout_.elements(), at::kFloat, device_);
-  bind(gradients_, &Parameter::gradient);
+  bind_slices(layout_.bucket, gradients_, &Parameter::gradient);
   if (!keeps_.gradients) return;
   gradient_shard_ = own_shard(gradients_);
   bind_pieces(gradient_shard_, &Parameter::reduced_gradient);
 }
 
 void FlatGroup::start_reduce(bool is_first) {
-  if (!is_first) reduced_ = at::empty_like(gradient_shard_);
-  reduction_ = comm_.reduce_scatter(is_first ? gradient_shard_ : reduced_, gradients_);
+  adds_ = !is_first;
+  reduction_ = comm_.reduce_scatter(adds_ ? own_shard(gradients_) : gradient_shard_, gradients_);
 }
 
 void FlatGroup::finish_reduce() {
   reduction_.wait();
   reduction_ = Work();
-  if (reduced_.defined()) gradient_shard_.add_(reduced_);
-  reduced_ = at::Tensor();
+  if (adds_) gradient_shard_.add_(own_shard(gradients_));
 }
 
 void FlatGroup::free_gradients() {

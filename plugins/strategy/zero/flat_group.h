@@ -42,7 +42,6 @@ class FlatGroup final : public ShardGroup {
 
  private:
   at::Tensor own_shard(const at::Tensor& flat) const;
-  void bind(const at::Tensor& flat, at::Tensor Parameter::*member) const;
   void bind_pieces(const at::Tensor& shard, at::Tensor Parameter::*member) const;
 
   FlatLayout layout_;
@@ -54,9 +53,9 @@ class FlatGroup final : public ShardGroup {
   at::Tensor masters_;         // (shard_elements) float32; own shard of values_ where it can be
   at::Tensor gradients_;       // (elements) float32, while filling or kept
   at::Tensor gradient_shard_;  // (shard_elements) float32; own shard of gradients_ where kept
-  at::Tensor reduced_;         // (shard_elements) float32, a later micro-batch's, until added
   Work gather_;
   Work reduction_;
+  bool adds_ = false;  // the reduction goes to the own shard of gradients_ and is then added
 };
 
 }  // namespace cleave

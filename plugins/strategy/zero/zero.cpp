@@ -17,7 +17,7 @@
 #include <algorithm>
 
 #include "cleave/error.h"
-#include "cleave/strategy.h"
+#include "cleave/sharding_plan.h"
 #include "flat_group.h"
 
 namespace cleave {
@@ -58,7 +58,7 @@ class Zero final : public Strategy {
     groups_ = make_groups(plan.units);
     std::vector<GroupSize> sizes;
     for (const Group& group : groups_) sizes.push_back(place(group, plan));
-    state_needs(plan, sizes);
+    add_step_needs(plan, sizes, policy_, kAxis, ranks_);
   }
 
   void start(const Runtime& runtime) override {
@@ -128,41 +128,11 @@ class Zero final : public Strategy {
   GroupSize place(const Group& group, Plan& plan) const {
     const FlatLayout layout(group.parameters, ranks_);
     const int rank = plan.mesh.coordinate(plan.rank, kAxis);
-    for (const BucketSlice& slice : layout.bucket.slices) {
-      Parameter& parameter = *slice.parameter;
-      if (parameter.value_placement.piece || parameter.value_placement.axes.contains(kAxis))
-        throw ConfigError(message(parameter.name, " is split along the axis data already, by ",
-                                  "another strategy; use one of the two"));
-      Placement shard = parameter.value_placement;
-      shard.piece = layout.piece(slice, rank);
-      shard.axes[kAxis] = AxisKind::shard;
-      parameter.gradient_placement = parameter.state_placement = shard;
-      if (stage_ == 3 && !group.keep_values) parameter.value_placement = shard;
-    }
-    const int64_t value_bytes = c10::elementSize(group.parameters[0]->dtype);
-    return {group.parameters, group.keep_values, value_bytes * layout.elements(),
-            int64_t{sizeof(float)} * layout.elements(),
-            int64_t{sizeof(float)} * layout.shard_elements};
-  }
-
-  void state_needs(Plan& plan, const std::vector<GroupSize>& sizes) const {
-    const ShardingForecast step =
-        forecast(sizes, policy_, plan.units, plan.parameters.size(), plan.visits);
-    const double share = (ranks_ - 1.0) / ranks_;
-    plan.communication = {
-        {kAxis, CLEAVE_REDUCE_SCATTER, at::kFloat, share * step.reduced_bytes},
-        {kAxis, CLEAVE_ALL_GATHER, plan.parameters[0]->dtype, share * step.gathered_bytes}};
-    int64_t shards = 0, pieces = 0;
-    for (const GroupSize& size : sizes) shards += size.shard_bytes;
-    for (const Parameter* parameter : plan.parameters)
-      pieces += parameter->state_placement.num_elements() * int64_t{sizeof(float)};
-    const int64_t whole = step.peak_gradient_bytes - (policy_.keep_gradients ? pieces : 0);
-    plan.memory.push_back({"whole gradients", whole, MemoryCategory::gradients});
-    plan.memory.push_back({"gathered values", step.peak_value_bytes, MemoryCategory::parameters});
-    plan.memory.push_back({"padding of shards", shards - pieces, MemoryCategory::parameters});
-    if (!policy_.keep_gradients)
-      plan.memory.push_back(
-          {"padding of gradient shards", shards - pieces, MemoryCategory::gradients});
+    for (const BucketSlice& slice : layout.bucket.slices)
+      shard(*slice.parameter, layout.piece(slice, rank), kAxis,
+            policy_.keep_values || group.keep_values);
+    return {group.parameters, group.keep_values, layout.elements(), layout.elements(),
+            layout.shard_elements};
   }
 
   int64_t stage_;

@@ -29,8 +29,11 @@ struct BucketLayout {
 /// larger parameter gets a bucket of its own). Pure. Sizes are those of the values' boxes.
 std::vector<BucketLayout> make_buckets(const std::vector<Parameter*>& order, int64_t bucket_bytes);
 
+/// Makes `member` of each slice's parameter a view of `flat`, shaped as the value on this rank.
+void bind_slices(const BucketLayout& layout, const at::Tensor& flat, at::Tensor Parameter::*member);
+
 /// Allocates a bucket from `comm`'s memory, zeroed (padding stays zero), and makes
-/// Parameter::gradient of each slice a view of it, shaped as the value on this rank.
+/// Parameter::gradient of each slice a view of it.
 at::Tensor allocate_bucket(const BucketLayout& layout, Comm& comm, at::Device device);
 
 }  // namespace cleave

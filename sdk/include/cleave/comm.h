@@ -85,7 +85,8 @@ class Comm {
 
   /// In place: `tensor` becomes the sum (max) over the ranks; bitwise equal on all of them.
   Work all_reduce(at::Tensor tensor, ReduceOp op = ReduceOp::sum);
-  /// `output` (k elements) becomes block rank() of the sum of all `input`s (size() x k elements).
+  /// `output` (k elements) becomes block rank() of the sum of all `input`s (size() x k elements);
+  /// it may be that block of its own input.
   Work reduce_scatter(at::Tensor output, at::Tensor input, ReduceOp op = ReduceOp::sum);
   /// Blocks of counts[r] elements.
   Work reduce_scatter_v(at::Tensor output, at::Tensor input, std::vector<int64_t> counts,

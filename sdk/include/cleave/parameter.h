@@ -12,6 +12,14 @@
 
 namespace cleave {
 
+/// How a matrix and what belongs to it may be cut over ranks that compute one product together
+/// (Megatron-LM, Shoeybi et al. 2019, arXiv:1909.08053).
+struct MatrixSplit {
+  int dim = -1;                ///< 0: outputs, in rows; 1: inputs, in columns; -1: not at all
+  int64_t block = 1;           ///< rows or columns that stay together: those of a head
+  bool may_be_uneven = false;  ///< a vocabulary
+};
+
 /// Units hold `Parameter&` handles and never tensors of their own, so a strategy can gather and
 /// free `value` behind them.
 struct Parameter {
@@ -21,6 +29,8 @@ struct Parameter {
   int index;                   ///< position in the table
   /// Units that use it, ascending; a tied weight has two. Backward ends its use at the first one.
   std::vector<int> units;
+
+  MatrixSplit split;
 
   Placement value_placement;
   Placement gradient_placement;
@@ -59,12 +69,15 @@ struct Recompute {
   bool mlp = false;        ///< output of the activation between the MLP's products
 };
 
+enum class UnitKind { embedding, layer, head };
+
 /// A block that strategies wrap: the embedding, each decoder layer, final norm + head.
 struct UnitInfo {
   std::string name;  ///< "embedding", "layers.0", ..., "head"
   int index;         ///< in forward order
   std::vector<Parameter*> parameters;
-  Recompute recompute = {};  ///< strategies write it in plan()
+  UnitKind kind = UnitKind::layer;
+  Recompute recompute = {};  ///< a Partitioner writes it
 };
 
 enum class Phase { forward, recompute, backward };

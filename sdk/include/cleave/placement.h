@@ -53,8 +53,9 @@ struct Placement {
   bool operator==(const Placement&) const = default;
 };
 
-/// Whether `rank` is the one that answers for what it holds: of equal copies, the first. Each
-/// element of a tensor has one such rank; norms, files and checksums count it there.
+/// Whether `rank` is the one that answers for what it holds: of equal copies (and sums, once they
+/// are formed), the first. Each element of a tensor has one such rank; norms, files and checksums
+/// count it there.
 bool is_owner(const Placement& placement, const Mesh& mesh, int rank);
 
 }  // namespace cleave

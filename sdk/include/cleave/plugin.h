@@ -41,7 +41,7 @@ struct cleave_option {
   const char* default_value; /* as TOML: "26214400", "\"ob1\"", "[1, 2]"; path: "\"\"" is none */
   double minimum;            /* numbers, sizes, durations (in `unit`), items of an int list: */
   double maximum;            /* inclusive; HUGE_VAL is no limit */
-  const char* choices;       /* enum: "a|b|c", else NULL */
+  const char* choices;       /* enum: "a|b|c", else NULL; "true|false" takes TOML's booleans too */
   const char* unit;          /* duration: "ms", "s", "min" or "h"; elsewhere for the reader */
   const char* doc;           /* one line; required */
   int32_t per_rank;          /* 0: ranks with different values are refused; 1: they may differ */

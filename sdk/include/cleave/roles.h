@@ -16,6 +16,23 @@
 
 namespace cleave {
 
+struct Plan;
+
+/// Role: decides what the other strategies' plans build on: how tensors are cut over ranks that
+/// then hold different parts of the model, and what units recompute.
+class Partitioner {
+ public:
+  static constexpr std::string_view kInterface = "cleave.partitioner/draft";
+  /// Called before any strategy's plan(), with the same Plan that its own plan() gets: writes boxes
+  /// and axes of all three placements, and UnitInfo::recompute. A gradient that is `partial` along
+  /// an axis when the reducer has finished is summed by the host. Pure; throws ConfigError to
+  /// refuse.
+  virtual void partition(Plan& plan) = 0;
+
+ protected:
+  ~Partitioner() = default;
+};
+
 /// Role: sums gradients over an axis. At most one per run.
 class GradientReducer {
  public:

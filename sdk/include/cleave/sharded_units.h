@@ -39,6 +39,12 @@ class ShardGroup {
   virtual void finish_reduce() = 0;
   virtual void free_gradients() = 0;
 
+  /// After a step's last reduction of this group: starts the sum of the shards over ranks that hold
+  /// equal ones, where there are any.
+  virtual void start_replica_sum() {}
+  /// Waits for it.
+  virtual void finish_replica_sum() {}
+
  private:
   std::vector<Parameter*> parameters_;
 };
@@ -83,8 +89,8 @@ class ShardedUnits final : public GradientReducer, public ParameterSharder, publ
     std::vector<int> units = {};  // that use it, ascending
     Values values = Values::freed;
     Gradients gradients = Gradients::freed;
-    size_t num_ready = 0;         // in this micro-batch
-    bool is_first_reduce = true;  // of this step
+    size_t num_ready = 0;           // in this micro-batch
+    bool next_reduce_first = true;  // of a step; so the one before is a step's last
   };
 
   void start_gather(Entry& entry);
@@ -98,25 +104,5 @@ class ShardedUnits final : public GradientReducer, public ParameterSharder, publ
   std::vector<size_t> of_parameter_;          // entry, by Parameter::index
   std::vector<size_t> reducing_;              // entries, oldest first
 };
-
-/// What ShardedUnits will do with a group, for plan().
-struct GroupSize {
-  std::vector<Parameter*> parameters;
-  bool keep_values;
-  int64_t value_bytes;     ///< gathered, with padding
-  int64_t gradient_bytes;  ///< whole, with padding
-  int64_t shard_bytes;     ///< of the gradients, on this rank
-};
-
-/// Of one step on one rank.
-struct ShardingForecast {
-  int64_t peak_value_bytes = 0;     ///< gathered values alive, kept ones left out
-  int64_t peak_gradient_bytes = 0;  ///< whole gradients and sums on their way to the shards
-  int64_t gathered_bytes = 0;       ///< sum over all gathers
-  int64_t reduced_bytes = 0;        ///< sum over all reductions
-};
-ShardingForecast forecast(const std::vector<GroupSize>& groups, const ShardingPolicy& policy,
-                          const std::vector<UnitInfo>& units, size_t num_parameters,
-                          std::span<const Visit> visits);
 
 }  // namespace cleave

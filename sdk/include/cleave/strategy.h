@@ -45,6 +45,13 @@ struct Relation {
   std::string reason;      ///< completes "because ..."
 };
 
+/// Of one micro-batch: the activation between units is (sequences, tokens, features).
+struct MicroBatchShape {
+  int64_t sequences;
+  int64_t tokens;  ///< of a sequence
+  int64_t features;
+};
+
 /// What the host knows before anything is allocated; a strategy reads it and writes its decisions.
 /// Pure: the same for every process that asks, so any world size can be checked in one process.
 struct Plan {
@@ -54,6 +61,7 @@ struct Plan {
   std::vector<Parameter*>& parameters;  ///< table order; strategies write the placements
   std::span<const Visit> visits = {};   ///< of a step, in order
   int64_t num_micro_batches = 1;        ///< of a step
+  MicroBatchShape shape = {};
 
   std::vector<std::string> claimed_axes = {};  ///< split by this strategy alone
   /// Axes to divide (Mesh::divide), by the size of the inner groups. Only a claimed axis.

@@ -1,4 +1,4 @@
-#include "core/weight_gradient.h"
+#include "cleave/weight_gradient.h"
 
 #include <ATen/ATen.h>
 

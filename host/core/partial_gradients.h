@@ -1,0 +1,30 @@
+// Gradients that are terms of a sum over a model-parallel axis (a norm's under sequence
+// parallelism, a key head's that several ranks hold) are summed by the host, after the data axis.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "cleave/comm.h"
+#include "cleave/parameter.h"
+
+namespace cleave {
+
+class PartialGradients {
+ public:
+  /// Looks for gradient placements that are partial along an axis of more than one rank.
+  PartialGradients(const std::vector<Parameter*>& parameters, const Mesh& mesh,
+                   const std::function<Comm&(const std::string& axis)>& comm);
+  /// Sums their reduced gradients: one all-reduce per axis. Collective.
+  void sum();
+
+ private:
+  struct Group {
+    Comm* comm;
+    std::vector<Parameter*> parameters;
+  };
+  std::vector<Group> groups_;  // in mesh order
+};
+
+}  // namespace cleave
