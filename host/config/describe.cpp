@@ -153,6 +153,8 @@ std::string describe_host() {
           "  options of that plugin: host describe <name>; host plugins lists them\n\n";
     else
       text += message("[", table, "]\n", align(rows_of_table(table)), '\n');
+    if (table == "communication")
+      text += message("[", kAxisTable, "]\n", align(rows_of_table(kAxisTable)), '\n');
   }
   text.pop_back();
   return text;

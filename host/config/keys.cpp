@@ -149,6 +149,17 @@ constexpr Key kKeys[] = {
     {"communication.timeout_s", kTimeout, integer(1, 86400, "seconds"), value("600"),
      "of every operation"},
 
+    {"communication.<axis>.backend",
+     {},
+     kName,
+     kDerived,
+     "the plugin that moves bytes along this axis of the mesh; default communication.backend"},
+    {"communication.<axis>.inner_backend",
+     {},
+     kName,
+     kDerived,
+     "of the inner groups where a strategy divides this axis; default backend of this table"},
+
     {"metrics.directory", kMetrics<&MetricsConfig::directory>, kPath, value("\"out/metrics\""),
      "of metrics.jsonl"},
     {"metrics.every_steps", kMetrics<&MetricsConfig::every_steps>, integer(1, kSize, "steps"),

@@ -16,7 +16,7 @@ namespace cleave {
 template <typename T>
 using Access = T& (*)(RunConfig&);
 
-/// Where the value goes; monostate: an axis, which the loader puts into RunConfig::mesh.
+/// Where the value goes; monostate: by axis, into RunConfig::mesh or CommunicationConfig::axes.
 using Field = std::variant<std::monostate, Access<bool>, Access<int64_t>, Access<uint64_t>,
                            Access<double>, Access<std::string>, Access<std::filesystem::path>,
                            Access<std::optional<int64_t>>>;
@@ -39,9 +39,12 @@ struct Key {
   Default fallback;
   std::string_view doc;
 
-  std::string_view table() const { return name.substr(0, name.find('.')); }
-  std::string_view leaf() const { return name.substr(name.find('.') + 1); }
+  std::string_view table() const { return name.substr(0, name.rfind('.')); }
+  std::string_view leaf() const { return name.substr(name.rfind('.') + 1); }
 };
+
+/// The table of the keys that an axis may have; in a file it has an axis's name.
+constexpr std::string_view kAxisTable = "communication.<axis>";
 
 /// In the order of the tables in the reference, which --print-config keeps.
 std::span<const Key> keys();

@@ -8,10 +8,22 @@
 namespace cleave {
 namespace {
 
+/// An enum with the words true and false ("true|false|auto").
+bool has_boolean_words(const Domain& domain) {
+  if (domain.type != ValueType::choice) return false;
+  const auto choices = split_choices(domain.choices);
+  const auto has = [&](const char* word) {
+    return std::find(choices.begin(), choices.end(), word) != choices.end();
+  };
+  return has("true") && has("false");
+}
+
 Content checked(const std::string& where, const std::string& toml, const Domain& domain) {
-  const auto value = parse_toml_value(toml);
+  auto value = parse_toml_value(toml);
   if (!value)
     throw ConfigError(message(where, " = ", toml, " is not TOML; expected ", describe(domain)));
+  if (std::holds_alternative<bool>(value->content) && has_boolean_words(domain))
+    value->content = to_toml(value->content);
   return check_value(where, *value, domain);
 }
 

@@ -45,6 +45,27 @@ void print_mesh(const RunConfig& config, Printer& out) {
   if (!config.mesh.count("data")) out.comment("data: inferred from the number of ranks");
 }
 
+void print_options(const PluginTable& backend, Printer& out) {
+  if (backend.options.empty()) return;
+  out.table("communication." + backend.name);
+  out.plugin_options(backend);
+}
+
+void print_backends(const RunConfig& config, Printer& out) {
+  const CommunicationConfig& communication = config.communication;
+  for (const auto& [axis, backends] : communication.axes) {
+    const std::string table = "communication." + axis;
+    out.table(table);
+    if (!backends.backend.empty())
+      out.line("backend = " + quote_toml(backends.backend), origin_of(table + ".backend", config));
+    if (!backends.inner_backend.empty())
+      out.line("inner_backend = " + quote_toml(backends.inner_backend),
+               origin_of(table + ".inner_backend", config));
+  }
+  print_options(communication.backend, out);
+  for (const PluginTable& backend : communication.axis_backends) print_options(backend, out);
+}
+
 void print_strategies(const RunConfig& config, Printer& out) {
   for (const auto& strategy : config.strategies) {
     out.table("strategy." + strategy.name);
@@ -71,10 +92,7 @@ std::string print_run_config(const RunConfig& config) {
       else
         out.line(std::string(key.leaf()) + " = " + value, origin_of(std::string(key.name), config));
     }
-    if (table == "communication" && !config.communication.backend.options.empty()) {
-      out.table("communication." + config.communication.backend.name);
-      out.plugin_options(config.communication.backend);
-    }
+    if (table == "communication") print_backends(config, out);
   }
   return std::move(out).text();
 }

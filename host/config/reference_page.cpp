@@ -26,8 +26,9 @@ KiB, MiB, GiB, TiB of 1024). A duration is a number in the option's unit or a te
 constexpr const char* kPluginsHead = R"(
 ## Plugins
 
-A strategy is on when its table is there; the backend is the one that `communication.backend` names.
-Values are the same on all ranks unless an option says that they may differ.
+A strategy is on when its table is there; backends are those that `communication.backend` and
+`[communication.<axis>]` name. Values are the same on all ranks unless an option says that they may
+differ.
 )";
 
 /// For a cell of a table: one line, no separator of cells, nothing that Markdown takes for a tag.
@@ -60,6 +61,10 @@ std::string table_of(const std::vector<KeyRow>& rows) {
   return text;
 }
 
+std::string section_of(std::string_view table) {
+  return message("\n### [", escape(std::string(table)), "]\n", table_of(rows_of_table(table)));
+}
+
 std::string section_of(const PluginDescription& plugin) {
   require_usable(plugin);
   const std::string table = kind_name(plugin.kind) + '.' + plugin.name;
@@ -71,9 +76,10 @@ std::string section_of(const PluginDescription& plugin) {
 
 std::string reference_page(std::vector<PluginDescription> plugins) {
   std::string text = kHead;
-  for (const auto table : table_names())
-    if (table != "strategy")
-      text += message("\n### [", table, "]\n", table_of(rows_of_table(table)));
+  for (const auto table : table_names()) {
+    if (table != "strategy") text += section_of(table);
+    if (table == "communication") text += section_of(kAxisTable);
+  }
   text += kPluginsHead;
   std::sort(plugins.begin(), plugins.end(), [](const auto& a, const auto& b) {
     return std::tie(a.kind, a.name, a.file) < std::tie(b.kind, b.name, b.file);

@@ -7,6 +7,7 @@
 #include "fields.h"
 #include "keys.h"
 #include "model_folder.h"
+#include "option_table.h"
 #include "relations.h"
 #include "value.h"
 
@@ -18,7 +19,7 @@ class Loader {
  public:
   Loader(const std::filesystem::path& file, std::vector<Item> items) : items_(std::move(items)) {
     config_.file = file;
-    config_.communication.backend.name = backend_name();
+    look_ahead();
   }
 
   RunConfig load() {
@@ -41,13 +42,46 @@ class Loader {
  private:
   static std::string where(const Item& item) { return item.origin.text + ": " + dotted(item.path); }
 
-  /// Looked up ahead: [communication.<name>] may stand before the line that names the backend.
-  std::string backend_name() const {
-    for (const Item& item : items_)
-      if (item.path == std::vector<std::string>{"communication", "backend"})
-        if (const auto* text = std::get_if<std::string>(&item.value.content)) return *text;
-    return std::get<std::string>(
-        parse_toml_value(std::string(find_key("communication.backend")->fallback.toml))->content);
+  /// [communication.<name>] may stand before the line that makes its name an axis or a backend.
+  void look_ahead() {
+    set_default(config_, *find_key("communication.backend"));
+    axes_ = keys_of_table("mesh");
+    for (const Item& item : items_) {
+      const auto* text = std::get_if<std::string>(&item.value.content);
+      if (item.path == std::vector<std::string>{"communication", "backend"} && text)
+        config_.communication.backend.name = *text;
+      if (item.path.size() == 2 && item.path[0] == "mesh") axes_.push_back(item.path[1]);
+    }
+    for (const Item& item : items_) {
+      const auto* text = std::get_if<std::string>(&item.value.content);
+      if (text && axis_key(item) && !backend_in_use(*text))
+        config_.communication.axis_backends.push_back({*text, item.origin, {}});
+    }
+  }
+
+  bool is_axis(const std::string& name) const {
+    return std::find(axes_.begin(), axes_.end(), name) != axes_.end();
+  }
+
+  /// The key of [communication.<axis>] that `item` sets.
+  const Key* axis_key(const Item& item) const {
+    const auto& path = item.path;
+    if (path.size() < 3 || path[0] != "communication" || !is_axis(path[1])) return nullptr;
+    return find_key(message(kAxisTable, '.', path[2]));
+  }
+
+  /// `communication.tensor = "nccl"` instead of a table.
+  bool names_axis_backend(const Item& item) const {
+    return is_axis(item.path[1]) && std::holds_alternative<std::string>(item.value.content);
+  }
+
+  PluginTable* backend_in_use(const std::string& name) {
+    CommunicationConfig& communication = config_.communication;
+    if (communication.backend.name == name) return &communication.backend;
+    auto& others = communication.axis_backends;
+    const auto found =
+        std::find_if(others.begin(), others.end(), [&](const auto& p) { return p.name == name; });
+    return found == others.end() ? nullptr : &*found;
   }
 
   void refuse_unavailable(const Item& item) const {
@@ -78,9 +112,9 @@ class Loader {
       axis(item);
     else if (path.size() == 2 && key)
       assign(*key, item);
-    else if (path[0] == "communication" && !key && (path.size() == 3 || item.is_table()))
-      backend(item);
-    else if (path[0] == "communication" && path[1] == config_.communication.backend.name)
+    else if (path[0] == "communication" && !key && (path.size() > 2 || item.is_table()))
+      communication_table(item);
+    else if (path[0] == "communication" && (backend_in_use(path[1]) || names_axis_backend(item)))
       throw ConfigError(
           message(where(item), " is ", item.value.kind, "; write a table [", name, "]"));
     else
@@ -102,18 +136,46 @@ class Loader {
     config_.origins["mesh." + name] = item.origin;
   }
 
-  /// [communication.<backend>] and its keys.
-  void backend(const Item& item) {
-    PluginTable& plugin = config_.communication.backend;
+  /// [communication.<axis>] or [communication.<backend>] and its keys.
+  void communication_table(const Item& item) {
     const std::string& name = item.path[1];
-    if (name == plugin.name) return add_option(item, plugin);
-    if (find_key("mesh." + name))
-      throw ConfigError(where(item) + ": a backend of its own for an axis is not available yet; " +
-                        "remove the table, communication.backend serves all axes");
+    if (is_axis(name)) return axis_backends(item);
+    if (PluginTable* plugin = backend_in_use(name)) return add_option(item, *plugin);
+    refuse_communication_table(item);
+  }
+
+  [[noreturn]] void refuse_communication_table(const Item& item) const {
+    const std::string& main = config_.communication.backend.name;
+    std::vector<std::string> known = axes_;
+    known.push_back(main);
+    std::string others;
+    for (const PluginTable& other : config_.communication.axis_backends) {
+      known.push_back(other.name);
+      others += (others.empty() ? ", axes use " : ", ") + quote_toml(other.name);
+    }
+    if (const auto nearest = nearest_name(item.path[1], known); !nearest.empty())
+      throw ConfigError(message(where(item), ": neither an axis of the mesh nor a backend in use; ",
+                                "did you mean [communication.", nearest, "]?"));
     throw ConfigError(message(where(item), ": options of a backend that is not in use, ",
-                              "communication.backend = ", quote_toml(plugin.name),
-                              "; remove the table or rename it to [communication.", plugin.name,
-                              "]"));
+                              "communication.backend = ", quote_toml(main), others,
+                              "; remove the table or rename it to [communication.", main, "]"));
+  }
+
+  void axis_backends(const Item& item) {
+    if (item.path.size() == 2) return;
+    const std::string& axis = item.path[1];
+    const Key* key = axis_key(item);
+    if (!key)
+      throw ConfigError(
+          where(item) + ": unknown key; " +
+          unknown_key_advice("communication." + axis, item.path[2], keys_of_table(kAxisTable)));
+    if (item.path.size() > 3)
+      throw ConfigError(where(item) + " is a key of a table; expected " + describe(key->domain));
+    const Content name = check_value(where(item), item.value, key->domain);
+    AxisBackends& backends = config_.communication.axes[axis];
+    (key->leaf() == "backend" ? backends.backend : backends.inner_backend) =
+        std::get<std::string>(name);
+    config_.origins[dotted(item.path)] = item.origin;
   }
 
   void strategy(const Item& item) {
@@ -178,10 +240,25 @@ class Loader {
   }
 
   std::vector<Item> items_;
+  std::vector<std::string> axes_;  // that may have a table in [communication]
   RunConfig config_{};
 };
 
 }  // namespace
+
+const PluginTable& CommunicationConfig::backend_of(std::string_view axis) const {
+  const size_t dot = axis.find('.');
+  const auto written = axes.find(std::string(axis.substr(0, dot)));
+  if (written == axes.end()) return backend;
+  const bool is_inner = dot != std::string_view::npos && axis.substr(dot) == ".inner";
+  const auto& [whole, inner] = written->second;
+  const std::string& name = is_inner && !inner.empty() ? inner : whole;
+  if (name.empty() || name == backend.name) return backend;
+  const auto found = std::find_if(axis_backends.begin(), axis_backends.end(),
+                                  [&](const PluginTable& table) { return table.name == name; });
+  CLEAVE_CHECK(found != axis_backends.end(), "no backend ", name, " for the axis ", axis);
+  return *found;
+}
 
 std::string RunConfig::where(const std::string& dotted_key) const {
   const auto origin = origins.find(dotted_key);

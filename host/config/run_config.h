@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace cleave {
@@ -70,16 +71,27 @@ struct RawOption {
   Origin origin;
 };
 
-/// A plugin that the file asks for: [strategy.<name>] or [communication] backend.
+/// A plugin that the file asks for: [strategy.<name>] or a backend.
 struct PluginTable {
   std::string name;
-  Origin origin;  ///< of the table or the backend key; begins a message about the plugin
+  Origin origin;  ///< of the table or the (first) backend key; begins a message about the plugin
   std::vector<RawOption> options;
 };
 
+/// [communication.<axis>]; empty: not written.
+struct AxisBackends {
+  std::string backend;
+  std::string inner_backend;  ///< of the inner groups of a divided axis (mesh.h)
+};
+
 struct CommunicationConfig {
-  PluginTable backend;  ///< name and the options in [communication.<name>]
-  int64_t timeout_s;    ///< per operation
+  PluginTable backend;                            ///< its options: [communication.<name>]
+  int64_t timeout_s;                              ///< per operation
+  std::map<std::string, AxisBackends> axes = {};  ///< those that are written
+  std::vector<PluginTable> axis_backends = {};    ///< that axes name beside `backend`, each once
+
+  /// The backend of an axis or of a part of a divided one ("data.inner").
+  const PluginTable& backend_of(std::string_view axis) const;
 };
 
 struct MetricsConfig {

@@ -34,6 +34,10 @@ CapturedRun capture(const TrainerContext& given) {
   for (int64_t step = 0; step < context.config.train.steps; ++step)
     run.records.push_back(trainer.train_step(step));
   run.final_weights = gather_weights(given);
+  for (int i = 0; i < static_cast<int>(MemoryCategory::count); ++i) {
+    const auto category = static_cast<MemoryCategory>(i);
+    run.peak_bytes[category] = given.memory.peak_bytes(category);
+  }
   return run;
 }
 

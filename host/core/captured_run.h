@@ -19,6 +19,8 @@ struct CapturedRun {
   NamedTensors initial_weights;
   NamedTensors first_gradients;  ///< of step 1, reduced, before clipping
   NamedTensors final_weights;
+  std::map<MemoryCategory, int64_t>
+      peak_bytes;  ///< of this rank's tensors, each over the whole run
 };
 
 /// Runs config.train.steps steps with what run_as_rank prepared.

@@ -31,42 +31,105 @@ cleave_communicator* create(const LoadedPlugin& plugin, const PluginTable& table
   return communicator;
 }
 
-}  // namespace
+/// An axis, or a part of a divided one, and the plugin that serves it.
+struct ServedAxis {
+  std::string name;
+  const PluginTable* backend;
+};
 
-PlannedBackend plan_backend(const RunConfig& config) {
-  const PluginTable& table = config.communication.backend;
-  const LoadedPlugin plugin = load_plugin(CLEAVE_COMMUNICATION, table.name, table.origin);
-  OptionValues("communication." + table.name, plugin.descriptor->options,
-               plugin.descriptor->num_options, table);
+// In an order that is the same on all ranks: communicators are split in it.
+std::vector<ServedAxis> served_axes(const RunConfig& config, const Mesh& mesh) {
+  std::vector<ServedAxis> served;
+  for (const MeshAxis& axis : mesh.axes())
+    for (const char* part : {"", ".outer", ".inner"}) {
+      const std::string name = axis.name + part;
+      if (!mesh.has_axis(name)) continue;
+      const CommunicationConfig& communication = config.communication;
+      served.push_back(
+          {name, mesh.size(name) > 1 ? &communication.backend_of(name) : &communication.backend});
+    }
+  return served;
+}
+
+// Ranks that differ in it would wait for each other in communicators that some never create.
+Fingerprint fingerprint_of(const std::vector<ServedAxis>& served) {
+  std::string text;
+  for (const ServedAxis& axis : served) text += axis.name + " " + axis.backend->name + "\n";
+  return {"the axes or their backends", fingerprint(text)};
+}
+
+LoadedPlugin load_backend(const PluginTable& table) {
+  return load_plugin(CLEAVE_COMMUNICATION, table.name, table.origin);
+}
+
+OptionValues check_options(const LoadedPlugin& plugin, const PluginTable& table) {
+  return OptionValues("communication." + table.name, plugin.descriptor->options,
+                      plugin.descriptor->num_options, table);
+}
+
+PlannedBackend plan_one(const PluginTable& table) {
+  const LoadedPlugin plugin = load_backend(table);
+  check_options(plugin, table);
   PlannedBackend backend{table.name, table.origin, {}};
   plugin.descriptor->capabilities(&backend.capabilities);
   return backend;
 }
 
+}  // namespace
+
+PlannedBackend plan_backend(const RunConfig& config) {
+  PlannedBackend backend = plan_one(config.communication.backend);
+  for (const PluginTable& other : config.communication.axis_backends)
+    backend.others.push_back(plan_one(other));
+  return backend;
+}
+
 Communicators::Communicators(const RunConfig& config, const Mesh& mesh,
                              const Bootstrap& bootstrap) {
-  const int rank = bootstrap.table().rank, world_size = bootstrap.table().world_size;
-  const PluginTable& table = config.communication.backend;
-  const LoadedPlugin plugin = load_plugin(CLEAVE_COMMUNICATION, table.name, table.origin);
-  const cleave_plugin& descriptor = *plugin.descriptor;
-  options_ = std::make_unique<OptionValues>("communication." + table.name, descriptor.options,
-                                            descriptor.num_options, table);
-  fingerprint_ = plugin_fingerprint("the build or options of communication " + table.name,
-                                    plugin.file.string(), options_->shared_values());
-  cleave_communicator* communicator = create(plugin, table, *options_, bootstrap);
+  const int rank = bootstrap.table().rank;
   const int64_t timeout_ms = config.communication.timeout_s * 1000;
-  world_ = std::make_unique<Comm>(communicator, "world", &stats_, timeout_ms);
-  if (world_->rank() != rank || world_->size() != world_size)
-    throw ConfigError(message(table.origin.text, ": communication ", table.name, " sees rank ",
-                              world_->rank(), " of ", world_->size(), ", the launcher says ", rank,
-                              " of ", world_size, "; start all ranks with one launcher"));
-  for (const MeshAxis& axis : mesh.axes()) {
+  start(config.communication.backend, bootstrap, timeout_ms).serves = {"world"};
+  const std::vector<ServedAxis> served = served_axes(config, mesh);
+  check_agreement(world(), {fingerprint_of(served)});
+  for (const ServedAxis& axis : served) {
+    StartedBackend* backend = find(axis.backend->name);
+    if (!backend) backend = &start(*axis.backend, bootstrap, timeout_ms);
     const int color = mesh.group(rank, axis.name).front();
-    axes_[axis.name] = world_->split(color, mesh.coordinate(rank, axis.name), axis.name);
+    axes_[axis.name] = backend->world->split(color, mesh.coordinate(rank, axis.name), axis.name);
+    if (mesh.size(axis.name) > 1) backend->serves.push_back(axis.name);
   }
 }
 
 Communicators::~Communicators() = default;
+
+Communicators::StartedBackend& Communicators::start(const PluginTable& table,
+                                                    const Bootstrap& bootstrap,
+                                                    int64_t timeout_ms) {
+  const LoadedPlugin plugin = load_backend(table);
+  auto options = std::make_unique<OptionValues>(check_options(plugin, table));
+  const std::string shared_values = options->shared_values();
+  cleave_communicator* communicator = create(plugin, table, *options, bootstrap);
+  const std::string name = backends_.empty() ? "world" : "world of " + table.name;
+  auto world = std::make_unique<Comm>(communicator, name, &stats_, timeout_ms);
+  const int rank = bootstrap.table().rank, world_size = bootstrap.table().world_size;
+  if (world->rank() != rank || world->size() != world_size)
+    throw ConfigError(message(table.origin.text, ": communication ", table.name, " sees rank ",
+                              world->rank(), " of ", world->size(), ", the launcher says ", rank,
+                              " of ", world_size, "; start all ranks with one launcher"));
+  backends_.push_back({table.name,
+                       std::move(options),
+                       plugin_fingerprint("the build or options of communication " + table.name,
+                                          plugin.file.string(), shared_values),
+                       std::move(world),
+                       {}});
+  return backends_.back();
+}
+
+Communicators::StartedBackend* Communicators::find(const std::string& name) {
+  for (StartedBackend& backend : backends_)
+    if (backend.name == name) return &backend;
+  return nullptr;
+}
 
 Comm& Communicators::axis(std::string_view name) {
   const auto found = axes_.find(name);
@@ -74,19 +137,35 @@ Comm& Communicators::axis(std::string_view name) {
   return *found->second;
 }
 
+Fingerprint Communicators::fingerprint() const {
+  Fingerprint all = backends_.front().fingerprint;
+  for (size_t i = 1; i < backends_.size(); ++i) {
+    all.what += " or " + backends_[i].name;
+    all.hash = cleave::fingerprint(message(all.hash, ' ', backends_[i].fingerprint.hash));
+  }
+  return all;
+}
+
+std::vector<Communicators::Description> Communicators::describe() const {
+  std::vector<Description> all;
+  for (const StartedBackend& backend : backends_)
+    all.push_back({backend.name, backend.world->describe(), backend.serves});
+  return all;
+}
+
 void Communicators::set_trace(const CommTrace& trace) {
-  world_->set_trace(trace);
+  for (StartedBackend& backend : backends_) backend.world->set_trace(trace);
   for (auto& [name, comm] : axes_) comm->set_trace(trace);
 }
 
 void Communicators::abort() noexcept {
   for (auto& [name, comm] : axes_) comm->abort();
-  world_->abort();
+  for (StartedBackend& backend : backends_) backend.world->abort();
 }
 
 void Communicators::finalize() {
   for (auto& [name, comm] : axes_) comm->finalize();
-  world_->finalize();
+  for (StartedBackend& backend : backends_) backend.world->finalize();
 }
 
 }  // namespace cleave

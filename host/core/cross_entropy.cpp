@@ -15,19 +15,19 @@ namespace {
 constexpr int64_t kChunkBytes = 64 << 20;
 constexpr int64_t kMinChunkRows = 128;
 
-int64_t chunk_rows(int64_t vocab_size) {
-  return std::max<int64_t>(kMinChunkRows, kChunkBytes / (4 * vocab_size));
-}
-
 at::Tensor logits_of(const at::Tensor& hidden, const Parameter& weight) {
   return at::mm(hidden, weight.value.t()).to(at::kFloat);
 }
 
 }  // namespace
 
+int64_t cross_entropy_chunk_rows(int64_t vocab_size) {
+  return std::max<int64_t>(kMinChunkRows, kChunkBytes / (4 * vocab_size));
+}
+
 at::Tensor cross_entropy_backward(const at::Tensor& hidden, Parameter& weight,
                                   const at::Tensor& targets, const LossSink& sink) {
-  const int64_t n = hidden.size(0), step = chunk_rows(weight.value.size(0));
+  const int64_t n = hidden.size(0), step = cross_entropy_chunk_rows(weight.value.size(0));
   at::Tensor dhidden = at::empty_like(hidden);
   for (int64_t begin = 0; begin < n; begin += step) {
     const int64_t count = std::min(step, n - begin);
@@ -44,7 +44,7 @@ at::Tensor cross_entropy_backward(const at::Tensor& hidden, Parameter& weight,
 
 void cross_entropy_forward(const at::Tensor& hidden, const Parameter& weight,
                            const at::Tensor& targets, const LossSink& sink) {
-  const int64_t n = hidden.size(0), step = chunk_rows(weight.value.size(0));
+  const int64_t n = hidden.size(0), step = cross_entropy_chunk_rows(weight.value.size(0));
   for (int64_t begin = 0; begin < n; begin += step) {
     const int64_t count = std::min(step, n - begin);
     at::Tensor logits = logits_of(hidden.narrow(0, begin, count), weight);

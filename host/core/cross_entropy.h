@@ -7,6 +7,9 @@
 
 namespace cleave {
 
+/// Tokens of a chunk.
+int64_t cross_entropy_chunk_rows(int64_t vocab_size);
+
 /// Adds the loss of hidden (n, C) against targets (n) to `sink.sum` and the weight's gradient to
 /// `weight` (V, C); returns the gradient of `hidden`.
 at::Tensor cross_entropy_backward(const at::Tensor& hidden, Parameter& weight,

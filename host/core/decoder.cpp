@@ -8,20 +8,21 @@ namespace cleave {
 
 namespace {
 
-// One table for all layers, made at the first use, when the device is known.
+// One table for all layers, made at the first use on a device.
 class Rotary {
  public:
   Rotary(int64_t T, int64_t D, double theta) : T_(T), D_(D), theta_(theta) {}
 
   const RotaryTable& on(at::Device device) {
-    if (!table_.cos.defined()) table_ = make(device);
+    if (!table_.cos.defined() || table_.cos.device() != device) table_ = make(device);
     return table_;
   }
 
  private:
   // Position x frequency in float64, rounded once: low precision phases alias beyond 256 positions.
   RotaryTable make(at::Device device) const {
-    const auto f64 = at::TensorOptions().dtype(at::kDouble);
+    // on the CPU, so that all devices get the same bits; a dry run wants the shapes alone
+    const auto f64 = at::dtype(at::kDouble).device(device.is_meta() ? device : at::kCPU);
     const at::Tensor frequencies = at::pow(theta_, at::arange(0, D_, 2, f64).div_(-D_));  // (D/2)
     const at::Tensor phases = at::outer(at::arange(T_, f64), frequencies);  // (T, D/2)
     return {phases.cos().to(device, at::kFloat), phases.sin().to(device, at::kFloat)};

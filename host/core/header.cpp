@@ -2,11 +2,14 @@
 
 #include <ATen/Parallel.h>
 
+#include <algorithm>
 #include <iomanip>
+#include <set>
 #include <sstream>
 #include <thread>
 
 #include "core/layout.h"
+#include "core/memory_table.h"
 
 namespace cleave {
 
@@ -28,30 +31,53 @@ void print_batch(std::ostream& out, const RunConfig& config, const Mesh& mesh) {
       << " steps)\n";
 }
 
-void print_memory(std::ostream& out, const SolvedPlan& plan) {
-  out << "memory per rank, predicted: " << mib(plan.memory_bytes()) << " =";
-  const char* separator = " ";
-  for (const MemoryItem& item : plan.memory) {
-    if (item.bytes == 0) continue;
-    out << separator << item.what << " " << mib(item.bytes);
-    separator = " + ";
+std::string dtype_name(at::ScalarType dtype) {
+  return dtype == at::kFloat ? "float32" : dtype == at::kBFloat16 ? "bfloat16" : toString(dtype);
+}
+
+// Dtypes in which the data axis moves gradients or values; empty when it does not.
+std::string moved_as(const SolvedPlan& plan, std::initializer_list<cleave_op> ops) {
+  std::set<std::string> names;
+  for (const auto& [strategy, use] : plan.communication)
+    if (use.axis.starts_with("data") && std::find(ops.begin(), ops.end(), use.op) != ops.end())
+      names.insert(dtype_name(use.dtype));
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : " and ") + name;
+  return text;
+}
+
+void print_dtypes(std::ostream& out, const std::string& dtype, const SolvedPlan& plan) {
+  const std::string reduced = moved_as(plan, {CLEAVE_ALL_REDUCE, CLEAVE_REDUCE_SCATTER});
+  const std::string gathered = moved_as(plan, {CLEAVE_ALL_GATHER});
+  out << "dtypes: parameter " << dtype << (gathered.empty() ? "" : ", gathered in ") << gathered
+      << ", master " << (dtype == "float32" ? "= parameter" : "float32")
+      << ", gradient float32, reduction " << (reduced.empty() ? "float32" : reduced)
+      << ", optimizer state float32\n";
+}
+
+void print_backends(std::ostream& out, const Communicators& communicators) {
+  const auto backends = communicators.describe();
+  for (const auto& backend : backends) {
+    out << "communication: " << backend.name << ", " << backend.path;
+    const char* separator = ", for ";
+    for (size_t i = 0; backends.size() > 1 && i < backend.serves.size(); ++i) {
+      out << separator << backend.serves[i];
+      separator = ", ";
+    }
+    out << "\n";
   }
-  out << ", and activations\n";
 }
 
 }  // namespace
 
 void print_plan(std::ostream& out, const RunConfig& config, const Mesh& mesh, Model& model,
                 const SolvedPlan& plan) {
-  const bool is_float32 = config.train.dtype == "float32";
   out << "model: " << config.model.architecture << ", " << std::fixed << std::setprecision(2)
       << static_cast<double>(model.table.num_elements()) * 1e-6 << " M parameters in "
       << model.units.size() << " units\n"
       << "mesh: " << mesh.to_string() << " = " << mesh.world_size() << " ranks\n";
   print_batch(out, config, mesh);
-  out << "dtypes: parameter " << config.train.dtype << ", master "
-      << (is_float32 ? "= parameter" : "float32")
-      << ", gradient float32, reduction float32, optimizer state float32\n";
+  print_dtypes(out, config.train.dtype, plan);
   print_memory(out, plan);
   out << "sent per rank and step, predicted: " << mib(plan.wire_bytes_per_step()) << "\n";
 }
@@ -60,10 +86,9 @@ void print_run(std::ostream& out, const RunConfig& config, const Dataset& datase
                Communicators& communicators) {
   out << "data: " << config.data.path.string() << ", " << dataset.num_tokens() << " tokens, "
       << dataset.samples_per_epoch() << " samples of " << config.data.sequence_length
-      << " an epoch\n"
-      << "communication: " << config.communication.backend.name << ", "
-      << communicators.world().describe() << "\n"
-      << "threads: " << at::get_num_threads() << " per rank, "
+      << " an epoch\n";
+  print_backends(out, communicators);
+  out << "threads: " << at::get_num_threads() << " per rank, "
       << std::thread::hardware_concurrency() << " cores\n"
       << "flops: 6 x matrix weights + 6 x layers x heads x head size x sequence per token "
          "(causal attention, no recompute)\n"

@@ -13,8 +13,6 @@
 namespace cleave {
 namespace {
 
-using Shares = std::array<int64_t, static_cast<size_t>(MemoryCategory::count)>;
-
 // c10's allocators look for a reporter under this kind and no other
 constexpr auto kKind = c10::DebugInfoKind::PROFILER_STATE;
 
@@ -41,18 +39,26 @@ class MemoryAccount::Book final : public MemoryBook {
       remove(block);
     }
   }
+  void reportOutOfMemory(int64_t bytes, size_t, size_t, c10::Device) override {
+    std::lock_guard lock(mutex_);
+    failed_ = {bytes, category_.load(), totals_.current};
+  }
   bool memoryProfilingEnabled() const override { return true; }
 
   struct Totals {
-    Shares current{};
+    MemoryShares current{};
     int64_t current_total = 0;
     int64_t peak = 0;
-    Shares peak_shares{};
-    Shares category_peaks{};
+    MemoryShares peak_shares{};
+    MemoryShares category_peaks{};
   };
   Totals totals() const {
     std::lock_guard lock(mutex_);
     return totals_;
+  }
+  std::optional<FailedAllocation> failed_allocation() const {
+    std::lock_guard lock(mutex_);
+    return failed_;
   }
 
  private:
@@ -62,6 +68,7 @@ class MemoryAccount::Book final : public MemoryBook {
   };
 
   void add(void* address, int64_t bytes) {
+    failed_.reset();
     const Block block{bytes, category_.load()};
     const auto [found, is_new] = blocks_.try_emplace(address, block);
     if (!is_new) {  // the earlier block was freed where it couldn't be seen
@@ -93,6 +100,7 @@ class MemoryAccount::Book final : public MemoryBook {
   mutable std::mutex mutex_;
   std::unordered_map<void*, Block> blocks_;
   Totals totals_;
+  std::optional<FailedAllocation> failed_;
 };
 
 struct MemoryAccount::Guard {
@@ -120,8 +128,12 @@ int64_t MemoryAccount::peak_bytes(MemoryCategory category) const {
 int64_t MemoryAccount::peak_bytes() const {
   return book_->totals().peak;
 }
-Shares MemoryAccount::peak_shares() const {
+MemoryShares MemoryAccount::peak_shares() const {
   return book_->totals().peak_shares;
+}
+
+std::optional<FailedAllocation> MemoryAccount::failed_allocation() const {
+  return book_->failed_allocation();
 }
 
 }  // namespace cleave

@@ -4,10 +4,23 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "cleave/memory.h"
 
 namespace cleave {
+
+constexpr size_t kMemoryCategories = static_cast<size_t>(MemoryCategory::count);
+
+/// By category.
+using MemoryShares = std::array<int64_t, kMemoryCategories>;
+
+/// Memory that there was not, and who held the rest.
+struct FailedAllocation {
+  int64_t bytes;
+  MemoryCategory category;
+  MemoryShares in_use;
+};
 
 /// Installed on the thread that constructs it (and, through torch's debug info, on the autograd
 /// work that it starts) from before the rank's first tensor until destruction, which is on the same
@@ -34,7 +47,10 @@ class MemoryAccount {
   int64_t peak_bytes(MemoryCategory category) const;
   /// Highest total so far, and the categories' shares at that moment.
   int64_t peak_bytes() const;
-  std::array<int64_t, static_cast<size_t>(MemoryCategory::count)> peak_shares() const;
+  MemoryShares peak_shares() const;
+
+  /// The latest, unless another one has succeeded since: whoever got the exception went on then.
+  std::optional<FailedAllocation> failed_allocation() const;
 
   class Book;
 

@@ -16,14 +16,14 @@ constexpr int kMaxRankRows = 64;
 
 void print_rank(std::ostream& out, const Mesh& mesh, int rank) {
   out << std::setw(6) << rank;
-  for (const MeshAxis& axis : mesh.axes())
+  for (const MeshAxis& axis : mesh.leaf_axes())
     out << std::setw(static_cast<int>(axis.name.size()) + 2) << mesh.coordinate(rank, axis.name);
   out << "\n";
 }
 
 void print_ranks(std::ostream& out, const Mesh& mesh) {
   out << "\nranks and their coordinates (neighbours in rank share the innermost axis)\n  rank";
-  for (const MeshAxis& axis : mesh.axes()) out << "  " << axis.name;
+  for (const MeshAxis& axis : mesh.leaf_axes()) out << "  " << axis.name;
   out << "\n";
   const int world_size = mesh.world_size();
   const int shown = std::min(world_size, kMaxRankRows);
@@ -36,7 +36,7 @@ void print_ranks(std::ostream& out, const Mesh& mesh) {
 std::string describe(const Placement& placement, const Mesh& mesh) {
   constexpr const char* kKinds[] = {"replicate", "shard", "partial", "independent"};
   std::string text;
-  for (const MeshAxis& axis : mesh.axes())
+  for (const MeshAxis& axis : mesh.leaf_axes())
     if (axis.size > 1)
       text += (text.empty() ? "" : ", ") + axis.name + " " +
               kKinds[static_cast<int>(placement.kind(axis.name))];

@@ -2,6 +2,7 @@
 
 #include "core/communicators.h"
 #include "core/layout.h"
+#include "core/memory_plan.h"
 
 namespace cleave {
 
@@ -18,6 +19,10 @@ std::vector<Visit> visits_of_step(const std::vector<UnitInfo>& units, int64_t nu
   return visits;
 }
 
+void append(std::vector<MemoryItem>& items, const std::vector<MemoryItem>& more) {
+  items.insert(items.end(), more.begin(), more.end());
+}
+
 }  // namespace
 
 PlannedRun::PlannedRun(const RunConfig& run_config, int world_size, int run_rank)
@@ -28,17 +33,16 @@ PlannedRun::PlannedRun(const RunConfig& run_config, int world_size, int run_rank
       model(config),
       visits(visits_of_step(model.unit_infos, num_micro_batches)),
       strategies(config) {
+  const MicroBatchShape shape{config.train.micro_batch_size, config.data.sequence_length,
+                              config.model.hidden_size};
   plan = strategies.solve(
-      {config,
-       mesh,
-       rank,
-       model.unit_infos,
-       model.parameters,
-       visits,
-       num_micro_batches,
-       {config.train.micro_batch_size, config.data.sequence_length, config.model.hidden_size}},
+      {config, mesh, rank, model.unit_infos, model.parameters, visits, num_micro_batches, shape},
       plan_backend(config));
   for (size_t i = 0; i < model.units.size(); ++i) model.units[i]->info = model.unit_infos[i];
+  // each micro-batch's backward follows its forward
+  const int micro_batches_alive = 1;
+  append(plan.memory, activation_memory(model.units, shape, micro_batches_alive));
+  append(plan.memory, batch_memory(shape, num_micro_batches, config.data.ignore_token.has_value()));
 }
 
 }  // namespace cleave

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "cleave/error.h"
+#include "core/memory_failure.h"
 #include "core/planned_run.h"
 #include "core/released.h"
 
@@ -99,7 +100,7 @@ void run_as_rank(const RunConfig& config, const ProcessInfo& process, const Boot
     check_agreement(communicators->world(), fingerprints(context, run.plan));
     check_tokens(dataset, config, communicators->world());
     if (model.weights) check_tied_head(*model.weights, communicators->world());
-    body(context, run.plan);
+    explain_failed_allocation(process.rank, run.plan, memory, [&] { body(context, run.plan); });
   } catch (...) {
     on_failure();
     communicators->abort();  // ranks that wait for this one end now, not at their timeout

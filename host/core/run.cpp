@@ -13,11 +13,23 @@ namespace cleave {
 
 namespace {
 
+constexpr double kMiB = 1024.0 * 1024.0;
+
 RunFacts run_facts(const TrainerContext& context, const SolvedPlan& plan) {
   const RunConfig& config = context.config;
-  return {config.train.steps,         config.train.global_batch_size * config.data.sequence_length,
-          context.mesh.world_size(),  context.model.table.num_elements(),
-          plan.wire_bytes_per_step(), static_cast<double>(plan.memory_bytes()) / (1024.0 * 1024.0)};
+  std::vector<PredictedMemory> memory;
+  for (size_t i = 0; i < kMemoryCategories; ++i) {
+    const auto category = static_cast<MemoryCategory>(i);
+    memory.push_back(
+        {to_string(category), static_cast<double>(plan.memory_bytes(category)) / kMiB});
+  }
+  return {config.train.steps,
+          config.train.global_batch_size * config.data.sequence_length,
+          context.mesh.world_size(),
+          context.model.table.num_elements(),
+          plan.wire_bytes_per_step(),
+          std::move(memory),
+          static_cast<double>(plan.memory_bytes()) / kMiB};
 }
 
 // Every rank takes part in bringing each tensor together; rank 0 writes.

@@ -22,7 +22,7 @@ bool contains(const std::vector<std::string>& list, const std::string& value) {
   return std::find(list.begin(), list.end(), value) != list.end();
 }
 
-// "run.toml:12:1: strategy zero"
+// "run.toml:12:1: strategy <name>"
 std::string side(const PlannedStrategy& strategy) {
   return message(strategy.origin.text, ": strategy ", strategy.name);
 }
@@ -94,19 +94,50 @@ void check_relations(const Strategies& strategies) {
   }
 }
 
-void check_backend(const Strategies& strategies, const PlannedBackend& backend,
-                   at::DeviceType device) {
+void check_inner_backends(const RunConfig& config, const Mesh& mesh) {
+  for (const auto& [axis, backends] : config.communication.axes) {
+    const bool is_divided = mesh.has_axis(axis + ".inner");
+    // along an axis of one rank no strategy does anything
+    if (backends.inner_backend.empty() || is_divided || mesh.size(axis) == 1) continue;
+    throw ConfigError(message(config.where("communication." + axis + ".inner_backend"), " = \"",
+                              backends.inner_backend, "\", but no strategy divides the axis ", axis,
+                              " into inner and outer groups; remove the key, or set the option of ",
+                              "the strategy that divides the axis"));
+  }
+}
+
+// Where a file names the backend of an axis that has one of its own.
+std::string backend_key(const std::string& axis, const CommunicationConfig& communication) {
+  const size_t dot = axis.find('.');
+  const std::string whole = axis.substr(0, dot);
+  const bool is_inner = dot != std::string::npos && axis.substr(dot) == ".inner" &&
+                        !communication.axes.at(whole).inner_backend.empty();
+  return message("[communication.", whole, is_inner ? "] inner_backend" : "] backend");
+}
+
+const PlannedBackend& backend_of(const std::string& axis, const RunConfig& config,
+                                 const PlannedBackend& backend) {
+  const std::string& name = config.communication.backend_of(axis).name;
+  for (const PlannedBackend& other : backend.others)
+    if (other.name == name) return other;
+  return backend;
+}
+
+void check_backends(const RunConfig& config, const Strategies& strategies,
+                    const PlannedBackend& backend, at::DeviceType device) {
   const int device_index = device == at::kCUDA ? CLEAVE_CUDA : CLEAVE_CPU;
   for (const PlannedStrategy& strategy : strategies)
     for (const CommUse& use : strategy.plan.communication) {
+      const PlannedBackend& used = backend_of(use.axis, config, backend);
       const auto code = map_dtype(use.dtype);
-      const uint32_t supported = backend.capabilities.dtypes[device_index][use.op];
+      const uint32_t supported = used.capabilities.dtypes[device_index][use.op];
       if (code && (supported >> *code & 1u)) continue;
       throw ConfigError(message(side(strategy), " uses ", op_name(use.op), " of ",
                                 c10::toString(use.dtype), " on ", c10::DeviceTypeName(device, true),
-                                " along the axis ", use.axis, ", which ", backend.origin.text,
-                                ": communication ", backend.name,
-                                " can't do; choose another [communication] backend"));
+                                " along the axis ", use.axis, ", which ", used.origin.text,
+                                ": communication ", used.name, " can't do; choose another ",
+                                &used == &backend ? "[communication] backend"
+                                                  : backend_key(use.axis, config.communication)));
     }
 }
 
@@ -149,7 +180,8 @@ std::vector<size_t> solve(const RunConfig& config, const Mesh& mesh, const Strat
   for (const MeshAxis& axis : mesh.axes()) check_axis(config, mesh, axis, strategies);
   check_single_roles(strategies);
   check_relations(strategies);
-  check_backend(strategies, backend, device);
+  check_inner_backends(config, mesh);
+  check_backends(config, strategies, backend, device);
   return order(strategies);
 }
 

@@ -18,18 +18,20 @@ struct PlannedStrategy {
   std::vector<std::string_view> single_roles;  ///< roles it plays that one strategy may play
 };
 
-/// The communication plugin and what it can do.
+/// A communication plugin and what it can do.
 struct PlannedBackend {
   std::string name;
   Origin origin;
   cleave_capabilities capabilities;
+  std::vector<PlannedBackend> others = {};  ///< those that single axes have instead
 };
 
 /// Throws ConfigError that names both sides, their TOML lines, the reason and a combination that
 /// works: two claims on one axis, an axis larger than 1 without a claim, an unknown axis, two
 /// strategies for a role that one may play, a need that nobody offers, a conflict, an operation
-/// that the backend lacks for dtype and device, an order that contradicts itself. Returns the
-/// strategies' indices in order: each after what it must come after, otherwise by name.
+/// that its axis's backend lacks for dtype and device, an inner backend of an axis that nobody
+/// divides, an order that contradicts itself. Returns the strategies' indices in order: each after
+/// what it must come after, otherwise by name.
 std::vector<size_t> solve(const RunConfig& config, const Mesh& mesh,
                           const std::vector<PlannedStrategy>& strategies,
                           const PlannedBackend& backend, at::DeviceType device);

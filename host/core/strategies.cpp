@@ -4,35 +4,12 @@
 
 #include "cleave/error.h"
 #include "core/exception_text.h"
-#include "core/memory_account.h"
+#include "core/memory_plan.h"
 #include "process/plugin_loader.h"
 
 namespace cleave {
 
 namespace {
-
-int64_t element_bytes(at::ScalarType dtype) {
-  return static_cast<int64_t>(c10::elementSize(dtype));
-}
-
-// Bytes of the model's states on this rank, from placements alone. A value that is kept in pieces
-// is its master's memory.
-std::vector<MemoryItem> model_states(const std::vector<Parameter*>& parameters) {
-  int64_t values = 0, masters = 0, gradients = 0, moments = 0;
-  for (const Parameter* parameter : parameters) {
-    const int64_t states = parameter->state_placement.num_elements();
-    const bool is_float32 = parameter->dtype == at::kFloat;
-    if (is_float32 || !parameter->value_placement.piece)
-      values += parameter->value_placement.num_elements() * element_bytes(parameter->dtype);
-    if (!is_float32) masters += states * int64_t{4};
-    gradients += parameter->gradient_placement.num_elements() * int64_t{4};
-    moments += states * int64_t{8};
-  }
-  return {{"parameters", values, MemoryCategory::parameters},
-          {"master weights", masters, MemoryCategory::master},
-          {"gradients", gradients, MemoryCategory::gradients},
-          {"optimizer states", moments, MemoryCategory::optimizer}};
-}
 
 template <typename Role>
 void add_single_role(Strategy& strategy, PlannedStrategy& planned) {
@@ -55,6 +32,16 @@ Strategy* create(const LoadedPlugin& plugin, const PluginTable& table,
 }
 
 }  // namespace
+
+int64_t SolvedPlan::memory_bytes(MemoryCategory category) const {
+  const auto sum = [&](const std::vector<MemoryItem>& items) {
+    int64_t bytes = 0;
+    for (const MemoryItem& item : items)
+      if (item.category == category) bytes += item.bytes;
+    return bytes;
+  };
+  return std::max(sum(memory), sum(initial_memory));
+}
 
 int64_t SolvedPlan::memory_bytes() const {
   int64_t total = 0;
@@ -145,6 +132,7 @@ SolvedPlan Strategies::solve(const Planned& run, const PlannedBackend& backend) 
   const std::vector<PlannedStrategy> planned = plan_all(run);
   SolvedPlan solved;
   solved.memory = model_states(run.parameters);
+  solved.initial_memory = cleave::initial_memory(run.parameters);
   std::vector<Loaded> ordered;
   for (size_t i : cleave::solve(run.config, run.mesh, planned, backend, at::kCPU)) {
     const Plan& plan = planned[i].plan;

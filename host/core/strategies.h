@@ -24,8 +24,14 @@ struct SolvedPlan {
   };
   std::vector<std::string> order;  ///< strategies' names as the host walks them
   std::vector<Use> communication;
-  std::vector<MemoryItem> memory;  ///< model states, then what strategies add
+  /// Alive at the same moment of a step: model states, what strategies add, activations.
+  std::vector<MemoryItem> memory;
+  /// Alive before the first step only, beside a part of the states.
+  std::vector<MemoryItem> initial_memory;
 
+  /// The most that a category holds at any moment.
+  int64_t memory_bytes(MemoryCategory category) const;
+  /// The most that all categories hold together.
   int64_t memory_bytes() const;
   double wire_bytes_per_step() const;
 };

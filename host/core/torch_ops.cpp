@@ -5,7 +5,7 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-#include "core/attention.h"
+#include "core/attention_function.h"
 #include "core/cross_entropy.h"
 #include "core/fused_math.h"
 #include "core/weight_gradient.h"
@@ -64,9 +64,10 @@ struct RmsNormFunction : Function<RmsNormFunction> {
 
 struct LinearFunction : Function<LinearFunction> {
   static variable_list forward(AutogradContext* context, const at::Tensor& x,
-                               const std::vector<Projection>* projections) {
+                               const std::vector<Projection>* projections,
+                               const MakeAgain& make_x_again) {
     context->saved_data["projections"] = pack(projections);
-    context->save_for_backward({x});
+    keep_input(*context, x, make_x_again);
     const at::Tensor x2 = rows(x);
     auto shape = x.sizes().vec();
     variable_list outputs;
@@ -82,7 +83,7 @@ struct LinearFunction : Function<LinearFunction> {
   static variable_list backward(AutogradContext* context, variable_list dy) {
     const auto& projections = *reinterpret_cast<const std::vector<Projection>*>(
         context->saved_data["projections"].toInt());
-    const at::Tensor x = context->get_saved_variables()[0];
+    const at::Tensor x = take_input(*context);
     const at::Tensor x2 = rows(x);
     at::Tensor dx;  // (n, in)
     for (size_t i = 0; i < projections.size(); ++i) {
@@ -95,40 +96,7 @@ struct LinearFunction : Function<LinearFunction> {
       add_product(*projections[i].weight, dy2, x2);
       if (projections[i].bias) add(*projections[i].bias, dy2.sum(0, false, at::kFloat));
     }
-    return {dx.defined() ? dx.view(x.sizes()) : at::Tensor(), at::Tensor()};
-  }
-};
-
-struct RotaryFunction : Function<RotaryFunction> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& cos,
-                            const at::Tensor& sin) {
-    context->save_for_backward({cos, sin});
-    return rotate(x, {cos, sin}, false);
-  }
-  static variable_list backward(AutogradContext* context, variable_list dy) {
-    const auto saved = context->get_saved_variables();
-    return {rotate(dy[0], {saved[0], saved[1]}, true), at::Tensor(), at::Tensor()};
-  }
-};
-
-// Rotation and attention in one: what is kept is the rotated q and k, v, and the output.
-struct AttentionFunction : Function<AttentionFunction> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& q, const at::Tensor& k,
-                            const at::Tensor& v, const RotaryTable& rotary) {
-    const AttentionInput input{rotate(q, rotary, false), rotate(k, rotary, false), v.contiguous()};
-    const AttentionOutput output = attention_forward(input);
-    context->save_for_backward({input.q, input.k, input.v, rotary.cos, rotary.sin, output.y});
-    context->saved_data["log_sums"] = output.log_sums;
-    return output.y;
-  }
-  static variable_list backward(AutogradContext* context, variable_list dy) {
-    const auto saved = context->get_saved_variables();
-    const RotaryTable rotary{saved[3], saved[4]};
-    const AttentionInput gradient = attention_backward(
-        {saved[0], saved[1], saved[2]}, {saved[5], context->saved_data["log_sums"].toTensor()},
-        dy[0].contiguous());
-    return {rotate(gradient.q, rotary, true), rotate(gradient.k, rotary, true), gradient.v,
-            at::Tensor()};
+    return {dx.defined() ? dx.view(x.sizes()) : at::Tensor(), at::Tensor(), at::Tensor()};
   }
 };
 
@@ -174,28 +142,31 @@ at::Tensor TorchOps::embedding(const at::Tensor& tokens, Parameter& weight,
 }
 
 at::Tensor TorchOps::rms_norm(const at::Tensor& x, Parameter& weight, double eps) {
-  return RmsNormFunction::apply(x, &weight, eps);
+  const at::Tensor y = RmsNormFunction::apply(x, &weight, eps);
+  // the weight's value may be freed and gathered again in between: read when it is used
+  if (recompute_.norm)
+    offered_.offer(y, [x, &weight, eps] {
+      return rms_norm_forward(rows(x), weight.value, eps).first.view(x.sizes());
+    });
+  return y;
 }
 
 std::vector<at::Tensor> TorchOps::linear(const at::Tensor& x,
                                          const std::vector<Projection>& projections) {
-  return LinearFunction::apply(x, &projections);
+  return LinearFunction::apply(x, &projections, offered_.take(x));
 }
 
 at::Tensor TorchOps::attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                const RotaryTable& rotary) {
-  if (q.is_cpu() && q.scalar_type() == at::kFloat) return AttentionFunction::apply(q, k, v, rotary);
-  const at::Tensor rotated_q = RotaryFunction::apply(q, rotary.cos, rotary.sin);
-  const at::Tensor rotated_k = RotaryFunction::apply(k, rotary.cos, rotary.sin);
-  return at::scaled_dot_product_attention(rotated_q.transpose(1, 2), rotated_k.transpose(1, 2),
-                                          v.transpose(1, 2), /*attn_mask=*/{}, /*dropout_p=*/0.0,
-                                          /*is_causal=*/true, /*scale=*/std::nullopt,
-                                          /*enable_gqa=*/q.size(2) != k.size(2))
-      .transpose(1, 2);
+  const auto [y, make_again] = cleave::attention(q, k, v, rotary, recompute_.attention);
+  if (make_again) offered_.offer(y, make_again);
+  return y;
 }
 
 at::Tensor TorchOps::swiglu(const at::Tensor& gate, const at::Tensor& up) {
-  return SwigluFunction::apply(gate, up);
+  const at::Tensor y = SwigluFunction::apply(gate, up);
+  if (recompute_.mlp) offered_.offer(y, [gate, up] { return swiglu_forward(gate, up); });
+  return y;
 }
 
 at::Tensor TorchOps::cross_entropy(const at::Tensor& hidden, Parameter& weight,

@@ -80,6 +80,7 @@ Trainer::Trainer(const TrainerContext& context, Trace* trace)
       model.parameters, context_.mesh,
       [&](const std::string& axis) -> Comm& { return context_.communicators.axis(axis); });
   optimizer_ = make_adamw(model.parameters, context_.config.optimizer);
+  stats_before_ = context_.communicators.stats();  // the set-up is no part of step 1
 }
 
 void Trainer::allocate_gradients(const std::vector<Parameter*>& backward_order) {
@@ -203,27 +204,32 @@ double Trainer::gradient_norm(int64_t step) {
 StepRecord Trainer::gather_record(int64_t step, const at::Tensor& loss_sum, int64_t valid_targets,
                                   double data_ms) {
   const CommStats& stats = context_.communicators.stats();
-  const double mine[] = {loss_sum.item<double>(),
-                         data_ms,
-                         stats.exposed_ms - stats_before_.exposed_ms,
-                         stats.wire_bytes - stats_before_.wire_bytes,
-                         context_.memory.peak_bytes() / kMiB,
-                         resident_mib()};
-  constexpr int64_t kFields = std::size(mine);
+  std::vector<double> mine = {loss_sum.item<double>(),
+                              data_ms,
+                              stats.exposed_ms - stats_before_.exposed_ms,
+                              stats.wire_bytes - stats_before_.wire_bytes,
+                              context_.memory.peak_bytes() / kMiB,
+                              resident_mib()};
+  const size_t first_category = mine.size();
+  for (size_t i = 0; i < kMemoryCategories; ++i)
+    mine.push_back(context_.memory.peak_bytes(static_cast<MemoryCategory>(i)) / kMiB);
+  const auto num_fields = static_cast<int64_t>(mine.size());
   const at::Tensor input =
-      at::from_blob(const_cast<double*>(mine), {kFields}, at::kDouble).clone().to(context_.device);
+      at::from_blob(mine.data(), {num_fields}, at::kDouble).clone().to(context_.device);
   Comm& world = context_.communicators.world();
-  at::Tensor output = at::empty({world.size() * kFields}, input.options());
+  at::Tensor output = at::empty({world.size() * num_fields}, input.options());
   world.all_gather(output, input).wait_host();
   stats_before_ = stats;
 
   StepRecord record{};
   record.step = step + 1;
   record.valid_tokens = valid_targets;
+  for (size_t i = 0; i < kMemoryCategories; ++i)
+    record.memory_mib.push_back({to_string(static_cast<MemoryCategory>(i)), {}});
   const at::Tensor all = output.cpu();
   const double* fields = all.const_data_ptr<double>();
   double total = 0;
-  for (int rank = 0; rank < world.size(); ++rank, fields += kFields) {
+  for (int rank = 0; rank < world.size(); ++rank, fields += num_fields) {
     // ranks that differ along other axes hold the same sequences
     if (context_.mesh.group(rank, "data").front() == context_.mesh.group(0, "data").front())
       total += fields[0];
@@ -232,6 +238,8 @@ StepRecord Trainer::gather_record(int64_t step, const at::Tensor& loss_sum, int6
     record.wire_bytes = std::max(record.wire_bytes, fields[3]);
     record.peak_memory_mib.push_back(fields[4]);
     record.resident_mib.push_back(fields[5]);
+    for (size_t i = 0; i < kMemoryCategories; ++i)
+      record.memory_mib[i].mib.push_back(fields[first_category + i]);
   }
   record.loss = total / static_cast<double>(valid_targets);
   return record;

@@ -137,6 +137,8 @@ std::optional<fs::path> find(const std::string& what, const std::vector<fs::path
 
 void prepare_plugins(const RunConfig& config) {
   std::vector<PluginName> wanted = {{CLEAVE_COMMUNICATION, config.communication.backend.name}};
+  for (const PluginTable& table : config.communication.axis_backends)
+    wanted.push_back({CLEAVE_COMMUNICATION, table.name});
   for (const PluginTable& table : config.strategies)
     wanted.push_back({CLEAVE_STRATEGY, table.name});
   const std::vector<fs::path> folders = plugin_search_path();

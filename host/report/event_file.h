@@ -15,7 +15,7 @@ namespace cleave {
 uint32_t crc32c(std::string_view bytes);
 
 struct Scalar {
-  std::string_view tag;
+  std::string tag;
   double value;  ///< stored as float32, which is what the format has
 };
 

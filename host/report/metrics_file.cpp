@@ -29,7 +29,7 @@ std::string array(const std::vector<double>& values) {
 class ObjectWriter {
  public:
   void add(std::string_view key, const std::string& value) {
-    text_ += text_.empty() ? "{\"" : ",\"";
+    text_ += text_.size() == 1 ? "\"" : ",\"";
     text_ += key;
     text_ += "\":";
     text_ += value;
@@ -37,8 +37,14 @@ class ObjectWriter {
   std::string finish() { return text_ + "}"; }
 
  private:
-  std::string text_;
+  std::string text_ = "{";
 };
+
+std::string by_category(const std::vector<CategoryMemory>& memory) {
+  ObjectWriter object;
+  for (const CategoryMemory& entry : memory) object.add(entry.category, array(entry.mib));
+  return object.finish();
+}
 
 }  // namespace
 
@@ -54,6 +60,7 @@ std::string to_json(const StepRecord& record) {
   object.add("exposed_communication_ms", number(record.exposed_communication_ms));
   object.add("data_ms", number(record.data_ms));
   object.add("peak_memory_mib", array(record.peak_memory_mib));
+  object.add("memory_mib", by_category(record.memory_mib));
   object.add("resident_mib", array(record.resident_mib));
   object.add("wire_bytes", number(record.wire_bytes));
   object.add("tflops", number(record.tflops));

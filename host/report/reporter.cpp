@@ -39,6 +39,8 @@ std::vector<Scalar> scalars(const StepRecord& record) {
                                 {"peak_memory_mib", largest(record.peak_memory_mib)},
                                 {"resident_mib", largest(record.resident_mib)},
                                 {"tflops", record.tflops}};
+  for (const CategoryMemory& entry : record.memory_mib)
+    result.push_back({"memory_mib/" + entry.category, largest(entry.mib)});
   if (record.mfu) result.push_back({"mfu", *record.mfu});
   if (record.bubble_fraction) result.push_back({"bubble_fraction", *record.bubble_fraction});
   return result;

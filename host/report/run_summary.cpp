@@ -59,6 +59,7 @@ void RunSummary::add(const StepRecord& record) {
   sums_.wire_bytes += record.wire_bytes;
   step_ms_.push_back(record.step_ms);
   raise_to(peak_memory_mib_, record.peak_memory_mib);
+  memory_mib_ = record.memory_mib;  // peaks so far already
   raise_to(resident_mib_, record.resident_mib);
 }
 
@@ -84,15 +85,29 @@ std::string RunSummary::step_time_lines() const {
                   " (median)");
 }
 
+// Categories need not be fullest at the same moment, so the total is less than their sum.
+std::string RunSummary::memory_table() const {
+  const auto row = [](const std::string& name, double predicted_mib,
+                      const std::vector<double>& mib) {
+    const auto [smallest, largest] = std::minmax_element(mib.begin(), mib.end());
+    return line("", fmt::format("{:<13} {:>11.2f} {:>13.2f} {:>13.2f}", name, predicted_mib,
+                                *smallest, *largest));
+  };
+  std::string text = line("memory", fmt::format("{:<13} {:>11} {:>13} {:>13}", "MiB of a rank",
+                                                "predicted", "measured min", "measured max"));
+  for (const CategoryMemory& entry : memory_mib_) {
+    const auto predicted =
+        std::find_if(facts_.predicted_memory.begin(), facts_.predicted_memory.end(),
+                     [&](const PredictedMemory& item) { return item.category == entry.category; });
+    text += row(entry.category, predicted == facts_.predicted_memory.end() ? 0 : predicted->mib,
+                entry.mib);
+  }
+  return text + row("total", facts_.predicted_memory_mib, peak_memory_mib_);
+}
+
 std::string RunSummary::memory_lines() const {
   std::string text;
-  if (!peak_memory_mib_.empty()) {
-    text += line("memory", fmt::format("predicted {} (model states and buffers of rank 0), "
-                                       "its measured peak {} (with activations)",
-                                       format_mib(facts_.predicted_memory_mib),
-                                       format_mib(peak_memory_mib_.front())));
-    text += line("", over_ranks(peak_memory_mib_));
-  }
+  if (!peak_memory_mib_.empty()) text += memory_table() + line("", over_ranks(peak_memory_mib_));
   if (!resident_mib_.empty()) text += line("resident", over_ranks(resident_mib_));
   return text;
 }

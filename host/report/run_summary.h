@@ -34,6 +34,7 @@ class RunSummary {
   };
   std::string step_time_lines() const;
   std::string memory_lines() const;
+  std::string memory_table() const;
   std::string wire_line() const;
   std::string verdict_line() const;
 
@@ -42,7 +43,8 @@ class RunSummary {
   double first_step_ms_ = 0;
   std::vector<double> step_ms_;          ///< counted steps
   std::vector<double> peak_memory_mib_;  ///< highest of each rank
-  std::vector<double> resident_mib_;     ///< highest of each rank
+  std::vector<CategoryMemory> memory_mib_;
+  std::vector<double> resident_mib_;  ///< highest of each rank
   bool first_step_only_ = false;
 };
 

@@ -3,9 +3,16 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace cleave {
+
+/// Tensor bytes of one category (cleave/memory.h).
+struct CategoryMemory {
+  std::string category;
+  std::vector<double> mib;  ///< peak so far, one entry per rank
+};
 
 struct StepRecord {
   int64_t step;  ///< from 1
@@ -18,11 +25,17 @@ struct StepRecord {
   double exposed_communication_ms;      ///< the largest rank's
   double data_ms;                       ///< the largest rank's
   std::vector<double> peak_memory_mib;  ///< peak tensor bytes, one entry per rank
-  std::vector<double> resident_mib;     ///< one entry per rank
-  double wire_bytes;                    ///< sent by this step, the largest rank's
-  double tflops;                        ///< of all ranks together
+  std::vector<CategoryMemory> memory_mib;
+  std::vector<double> resident_mib;  ///< one entry per rank
+  double wire_bytes;                 ///< sent by this step, the largest rank's
+  double tflops;                     ///< of all ranks together
   std::optional<double> mfu;
   std::optional<double> bubble_fraction;
+};
+
+struct PredictedMemory {
+  std::string category;
+  double mib;  ///< of rank 0
 };
 
 /// What stays the same over a run, for header and summary.
@@ -32,7 +45,8 @@ struct RunFacts {
   int world_size;
   int64_t num_parameters;
   double predicted_wire_bytes_per_step;
-  double predicted_memory_mib;  ///< model states and buffers of this rank
+  std::vector<PredictedMemory> predicted_memory;
+  double predicted_memory_mib;  ///< of all categories together, on rank 0
 };
 
 }  // namespace cleave

@@ -255,10 +255,12 @@ at::Tensor Comm::allocate(int64_t elements, at::ScalarType dtype, at::Device dev
                         "; give a size >= 0 on cpu or cuda"));
   const auto bytes = static_cast<uint64_t>(elements) * c10::elementSize(dtype);
   void* memory = core_->api->allocate(core_->communicator, bytes, *mapped);
-  if (!memory)
+  // the allocators of torch do not see this memory, the account of tensor bytes must
+  if (!memory) {
+    c10::reportOutOfMemoryToProfiler(static_cast<int64_t>(bytes), 0, 0, device);
     core_->fail(message("allocate of ", bytes, " bytes on ", device, ": ",
                         core_->api->error(core_->communicator)));
-  // the allocators of torch do not see this memory, the account of tensor bytes must
+  }
   c10::reportMemoryUsageToProfiler(memory, static_cast<int64_t>(bytes), 0, 0, device);
   auto release = [core = core_, bytes, device, kind = *mapped](void* pointer) {
     c10::reportMemoryUsageToProfiler(pointer, -static_cast<int64_t>(bytes), 0, 0, device);

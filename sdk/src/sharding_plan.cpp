@@ -87,6 +87,43 @@ Tally walk_step(const Plan& plan, const std::vector<GroupSize>& groups,
   return tally;
 }
 
+// Of what is held all the time, in bytes.
+struct Padding {
+  int64_t values = 0;
+  int64_t masters = 0;
+  int64_t gradients = 0;
+};
+
+Padding padding_of(const std::vector<GroupSize>& groups, const ShardingPolicy& policy) {
+  Padding padding;
+  for (const GroupSize& group : groups) {
+    int64_t box = 0, piece = 0;
+    for (const Parameter* parameter : group.parameters) {
+      box += parameter->value_placement.box.num_elements();
+      piece += parameter->state_placement.num_elements();
+    }
+    const at::ScalarType dtype = group.parameters[0]->dtype;
+    const int64_t of_shard = kFloatBytes * (group.shard_elements - piece);
+    const bool keeps_values = policy.keep_values || group.keep_values;
+    if (keeps_values)
+      padding.values +=
+          static_cast<int64_t>(c10::elementSize(dtype)) * (group.whole_elements - box);
+    if (dtype != at::kFloat)
+      padding.masters += of_shard;
+    else if (!keeps_values)  // else the masters are a part of the values
+      padding.values += of_shard;
+    if (!policy.keep_gradients) padding.gradients += of_shard;
+  }
+  return padding;
+}
+
+int64_t state_bytes(const Plan& plan) {
+  int64_t bytes = 0;
+  for (const Parameter* parameter : plan.parameters)
+    bytes += kFloatBytes * parameter->state_placement.num_elements();
+  return bytes;
+}
+
 }  // namespace
 
 void shard(Parameter& parameter, const Piece& piece, const std::string& axis, bool keep_value) {
@@ -110,20 +147,14 @@ void add_step_needs(Plan& plan, const std::vector<GroupSize>& groups, const Shar
       {axis, CLEAVE_REDUCE_SCATTER, at::kFloat, share * static_cast<double>(step.reduced)});
   plan.communication.push_back({axis, CLEAVE_ALL_GATHER, plan.parameters[0]->dtype,
                                 share * static_cast<double>(step.gathered)});
-  int64_t shards = 0, pieces = 0;
-  for (const GroupSize& group : groups) shards += kFloatBytes * group.shard_elements;
-  for (const Parameter* parameter : plan.parameters)
-    pieces += kFloatBytes * parameter->state_placement.num_elements();
-  const int64_t whole = step.peak_gradients - (policy.keep_gradients ? pieces : 0);
-  plan.memory.push_back({"whole gradients", whole, MemoryCategory::gradients});
+  const Padding padding = padding_of(groups, policy);
+  const int64_t kept = policy.keep_gradients ? state_bytes(plan) : 0;
+  plan.memory.push_back({"whole gradients", step.peak_gradients - kept, MemoryCategory::gradients});
   plan.memory.push_back({"gathered values", step.peak_values, MemoryCategory::parameters});
-  if (shards == pieces) return;
-  const bool is_value = plan.parameters[0]->dtype == at::kFloat;
-  plan.memory.push_back({"padding of shards", shards - pieces,
-                         is_value ? MemoryCategory::parameters : MemoryCategory::master});
-  if (!policy.keep_gradients)
-    plan.memory.push_back(
-        {"padding of gradient shards", shards - pieces, MemoryCategory::gradients});
+  plan.memory.push_back({"padding of parameters", padding.values, MemoryCategory::parameters});
+  plan.memory.push_back({"padding of master weights", padding.masters, MemoryCategory::master});
+  plan.memory.push_back({"padding of gradients", padding.gradients, MemoryCategory::gradients});
+  std::erase_if(plan.memory, [](const MemoryItem& item) { return item.bytes == 0; });
 }
 
 }  // namespace cleave

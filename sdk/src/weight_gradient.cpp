@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
 #include "cleave/error.h"
 
 namespace cleave {
@@ -12,6 +14,22 @@ namespace {
 bool take_stale(Parameter& parameter) {
   CLEAVE_CHECK(parameter.gradient.defined(), parameter.name, " has no gradient buffer");
   return std::exchange(parameter.gradient_is_stale, false);
+}
+
+constexpr int64_t kBlockElements = 1 << 16;
+
+// On the CPU ATen converts all of a term of another dtype before it adds it: a float32 copy of a
+// weight. A block at a time is enough.
+void add_term(const at::Tensor& sum, const at::Tensor& term) {
+  if (!sum.is_cpu() || term.scalar_type() == sum.scalar_type()) {
+    sum.add_(term);
+    return;
+  }
+  const at::Tensor to = sum.view(-1), from = term.reshape(-1);
+  for (int64_t begin = 0; begin < to.numel(); begin += kBlockElements) {
+    const int64_t count = std::min(kBlockElements, to.numel() - begin);
+    to.narrow(0, begin, count).add_(from.narrow(0, begin, count));
+  }
 }
 
 }  // namespace
@@ -28,7 +46,7 @@ void add(Parameter& parameter, const at::Tensor& contribution) {
   if (take_stale(parameter))
     parameter.gradient.copy_(contribution);
   else
-    parameter.gradient.add_(contribution);
+    add_term(parameter.gradient, contribution);
 }
 
 void add_rows(Parameter& weight, const at::Tensor& tokens, const at::Tensor& dy) {

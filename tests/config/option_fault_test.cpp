@@ -29,6 +29,8 @@ TEST(OptionTableFault, IsNotFoundInAGoodTable) {
   EXPECT_EQ(fault_of(typed(CLEAVE_OPTION_FLOAT, "1", -HUGE_VAL, HUGE_VAL)), "");
   EXPECT_EQ(fault_of(typed(CLEAVE_OPTION_STRING, "\"\"", 5, 1)), "") << "limits of a string";
   EXPECT_EQ(fault_of(typed(CLEAVE_OPTION_ENUM, "\"b\"", 0, 0, "a|b")), "");
+  for (const char* toml : {"true", "\"false\"", "\"auto\""})
+    EXPECT_EQ(fault_of(typed(CLEAVE_OPTION_ENUM, toml, 0, 0, "true|false|auto")), "") << toml;
   EXPECT_EQ(fault_of(typed(CLEAVE_OPTION_BYTES, "\"1 KiB\"", 0, 1024)), "");
   EXPECT_EQ(fault_of(typed(CLEAVE_OPTION_DURATION, "\"1 min\"", 0, 60, nullptr, "s")), "");
   EXPECT_EQ(fault_of(typed(CLEAVE_OPTION_STRING_LIST, "[\"a\"]")), "");
@@ -108,6 +110,8 @@ TEST(OptionTableFault, IsADefaultThatTheOptionItselfWouldRefuse) {
       {typed(CLEAVE_OPTION_BOOL, "1"), "default = 1 is an integer; expected true or false"},
       {typed(CLEAVE_OPTION_ENUM, "\"c\"", 0, 0, "a|b"),
        "default = \"c\" is not known; expected one of \"a\", \"b\""},
+      {typed(CLEAVE_OPTION_ENUM, "true", 0, 0, "true|auto"),
+       "default = true is a boolean; expected one of \"true\", \"auto\""},
       {typed(CLEAVE_OPTION_STRING, "a b"),
        "default = a b is not TOML; expected a string in quotes"},
       {typed(CLEAVE_OPTION_STRING_LIST, "[1]"),

@@ -19,7 +19,8 @@ constexpr cleave_option kOptions[] = {
     {"names", CLEAVE_OPTION_STRING_LIST, "[\"a\", \"b c\"]", 0, 0, nullptr, "", "names", 0},
     {"ids", CLEAVE_OPTION_INT_LIST, "[]", 0, 9, nullptr, "", "ids", 0},
     {"count", CLEAVE_OPTION_INT, "1", -HUGE_VAL, HUGE_VAL, nullptr, "", "a count", 0},
-    {"rate", CLEAVE_OPTION_FLOAT, "1", 0, HUGE_VAL, nullptr, "", "a rate", 0}};
+    {"rate", CLEAVE_OPTION_FLOAT, "1", 0, HUGE_VAL, nullptr, "", "a rate", 0},
+    {"keep", CLEAVE_OPTION_ENUM, "\"auto\"", 0, 0, "true|false|auto", "", "a choice", 0}};
 
 /// As a whole file gives it: `assignment` stands at run.toml:21:1.
 OptionValues values_of(const std::string& assignment) {
@@ -85,6 +86,17 @@ TEST(OptionTypes, TakeListsAndPaths) {
   EXPECT_TRUE(Options(values_of("names = []").view()).text_list("names").empty());
 }
 
+TEST(OptionTypes, TakeBooleansWhereTheyAreWordsOfAnEnum) {
+  for (const std::string word : {"true", "false"}) {
+    const OptionValues bare = values_of("keep = " + word);
+    const OptionValues quoted = values_of("keep = \"" + word + "\"");
+    EXPECT_EQ(Options(bare.view()).text("keep"), word);
+    EXPECT_EQ(bare.shared_values(), quoted.shared_values());
+  }
+  EXPECT_EQ(Options(values_of("").view()).text("keep"), "auto");
+  EXPECT_EQ(Options(values_of("keep = \"auto\"").view()).text("keep"), "auto");
+}
+
 TEST(OptionTypes, TakeOverrides) {
   const RunConfig config =
       load(complete_run(), {"strategy.test.size=25MiB", "strategy.test.wait=500 ms",
@@ -141,6 +153,9 @@ TEST(OptionTypes, AnswerWithPositionValueAndWhatIsExpected) {
       {"count = 1.0", "count = 1.0 is a float; expected an integer"},
       {"rate = -0.5", "rate = -0.5 is out of range; expected a number of at least 0"},
       {"rate = inf", "rate = inf is out of range; expected a number of at least 0"},
+      {"keep = 1", "keep = 1 is an integer; expected one of \"true\", \"false\", \"auto\""},
+      {"keep = \"True\"",
+       "keep = \"True\" is not known; expected one of \"true\", \"false\", \"auto\""},
       {"sizes = 4096", "sizes: unknown key; did you mean strategy.test.size?"}};
   for (const auto& [assignment, expected] : wrong)
     EXPECT_EQ(error_of_option(assignment), "run.toml:21:1: strategy.test." + expected);

@@ -33,6 +33,34 @@ TEST(Placement, PiecesAreRowsOrElementsOfTheBox) {
   EXPECT_EQ((Placement{box, Piece{Piece::Unit::row, 4, 4}, {}}.num_elements()), 0);
 }
 
+TEST(Placement, PartsOfADividedAxisAreNamedOrFollowTheWhole) {
+  const Placement whole{Box::whole({4}), {}, {{"data", AxisKind::shard}}};
+  EXPECT_EQ(whole.kind("data.inner"), AxisKind::shard);
+  EXPECT_EQ(whole.kind("data.outer"), AxisKind::shard);
+  const Placement part{Box::whole({4}), {}, {{"data.inner", AxisKind::shard}}};
+  EXPECT_EQ(part.kind("data.inner"), AxisKind::shard);
+  EXPECT_EQ(part.kind("data.outer"), AxisKind::replicate);
+}
+
+/// The ranks that answer for what they hold.
+std::vector<int> owners(const std::map<std::string, AxisKind>& axes, const Mesh& mesh) {
+  std::vector<int> ranks;
+  for (int rank = 0; rank < mesh.world_size(); ++rank)
+    if (is_owner({Box::whole({4}), {}, axes}, mesh, rank)) ranks.push_back(rank);
+  return ranks;
+}
+
+TEST(Placement, OwnerIsTheFirstOfEqualCopiesAlongEachPart) {
+  Mesh mesh({{"data", 6}, {"tensor", 2}});
+  mesh.divide("data", 3);
+  EXPECT_EQ(owners({}, mesh), (std::vector<int>{0}));
+  EXPECT_EQ(owners({{"data.inner", AxisKind::shard}}, mesh), (std::vector<int>{0, 2, 4}));
+  EXPECT_EQ(owners({{"data.outer", AxisKind::shard}}, mesh), (std::vector<int>{0, 6}));
+  EXPECT_EQ(owners({{"data", AxisKind::shard}}, mesh), (std::vector<int>{0, 2, 4, 6, 8, 10}));
+  EXPECT_EQ(owners({{"data.inner", AxisKind::shard}, {"tensor", AxisKind::shard}}, mesh),
+            (std::vector<int>{0, 1, 2, 3, 4, 5}));
+}
+
 TEST(Placement, EmptyBoxHasNoElements) {
   const Placement placement{{{3, 0}, {3, 5}}, Piece{Piece::Unit::row, 0, 0}, {}};
   EXPECT_EQ(placement.num_elements(), 0);

@@ -11,9 +11,17 @@ class SolverTest : public testing::Test {
  protected:
   SolverTest() : mesh_({{"pipeline", 1}, {"data", 4}, {"tensor", 1}}) {
     config_.file = "run.toml";
-    backend_.name = "wire";
-    backend_.origin = {"run.toml:3:1"};
+    config_.communication.backend = {"wire", {"run.toml:3:1"}, {}};
+    backend_ = {"wire", {"run.toml:3:1"}, {}};
     for (uint32_t& dtypes : backend_.capabilities.dtypes[CLEAVE_CPU]) dtypes = ~0u;
+  }
+
+  /// Another backend for `key` of [communication.data]; it can do all but reduce_scatter.
+  void add_backend(const std::string& name, std::string AxisBackends::*key) {
+    config_.communication.axes["data"].*key = name;
+    config_.communication.axis_backends.push_back({name, {"run.toml:5:1"}, {}});
+    backend_.others.push_back({name, {"run.toml:5:1"}, backend_.capabilities});
+    backend_.others.back().capabilities.dtypes[CLEAVE_CPU][CLEAVE_REDUCE_SCATTER] = 0;
   }
 
   Plan& add(const std::string& name) {
@@ -109,6 +117,51 @@ TEST_F(SolverTest, RefusesWhatTheBackendCannotDo) {
   backend_.capabilities.dtypes[CLEAVE_CPU][CLEAVE_REDUCE_SCATTER] = 1u << CLEAVE_FLOAT32;
   expect_refusal({"strategy a uses reduce_scatter of BFloat16 on cpu along the axis data",
                   "run.toml:3:1: communication wire"});
+}
+
+TEST_F(SolverTest, AsksTheBackendOfTheAxis) {
+  add_backend("fibre", &AxisBackends::backend);
+  Plan& plan = add("a");
+  plan.claimed_axes = {"data"};
+  plan.communication = {{"tensor", CLEAVE_REDUCE_SCATTER, at::kFloat, 0},
+                        {"data", CLEAVE_ALL_GATHER, at::kFloat, 0}};
+  EXPECT_EQ(solved().size(), 1u);
+  plan.communication[1].op = CLEAVE_REDUCE_SCATTER;
+  expect_refusal(
+      {"run.toml:10:1: strategy a uses reduce_scatter of Float on cpu along the axis "
+       "data, which run.toml:5:1: communication fibre can't do; choose another "
+       "[communication.data] backend"});
+}
+
+TEST_F(SolverTest, AsksTheInnerBackendForTheInnerGroupsAlone) {
+  add_backend("fibre", &AxisBackends::inner_backend);
+  mesh_.divide("data", 2);
+  Plan& plan = add("a");
+  plan.claimed_axes = {"data"};
+  for (const char* axis : {"data", "data.outer"})
+    plan.communication.push_back({axis, CLEAVE_REDUCE_SCATTER, at::kFloat, 0});
+  EXPECT_EQ(solved().size(), 1u);
+  plan.communication.push_back({"data.inner", CLEAVE_REDUCE_SCATTER, at::kFloat, 0});
+  expect_refusal(
+      {"along the axis data.inner, which run.toml:5:1: communication fibre can't do; "
+       "choose another [communication.data] inner_backend"});
+}
+
+TEST_F(SolverTest, RefusesAnInnerBackendOfAnAxisThatNobodyDivides) {
+  add_backend("fibre", &AxisBackends::inner_backend);
+  config_.origins["communication.data.inner_backend"] = {"run.toml:5:1"};
+  add("a").claimed_axes = {"data"};
+  expect_refusal(
+      {"run.toml:5:1: communication.data.inner_backend = \"fibre\", but no strategy "
+       "divides the axis data into inner and outer groups; remove the key"});
+  mesh_.divide("data", 2);
+  EXPECT_EQ(solved().size(), 1u);
+}
+
+TEST_F(SolverTest, LeavesTheInnerBackendOfAnAxisOfOneRank) {
+  add_backend("fibre", &AxisBackends::inner_backend);
+  mesh_ = Mesh({{"data", 1}});
+  EXPECT_TRUE(solved().empty());
 }
 
 TEST_F(SolverTest, OrdersByWhatMustComeFirstThenByName) {

@@ -17,11 +17,13 @@ TEST(MetricsLine, HasTheAgreedKeysInTheirOrder) {
   const auto object = nlohmann::ordered_json::parse(to_json(make_record(1)));
   std::vector<std::string> keys;
   for (const auto& item : object.items()) keys.push_back(item.key());
-  EXPECT_EQ(keys,
-            (std::vector<std::string>{"step", "loss", "grad_norm", "lr", "valid_tokens", "step_ms",
-                                      "tokens_per_s", "exposed_communication_ms", "data_ms",
-                                      "peak_memory_mib", "resident_mib", "wire_bytes", "tflops"}));
+  EXPECT_EQ(keys, (std::vector<std::string>{"step", "loss", "grad_norm", "lr", "valid_tokens",
+                                            "step_ms", "tokens_per_s", "exposed_communication_ms",
+                                            "data_ms", "peak_memory_mib", "memory_mib",
+                                            "resident_mib", "wire_bytes", "tflops"}));
   EXPECT_EQ(object["peak_memory_mib"], json({100.0, 80.0}));
+  EXPECT_EQ(object["memory_mib"]["parameters"], json({40.0, 40.0}));
+  EXPECT_EQ(object["memory_mib"]["activations"], json({70.0, 50.0}));
   EXPECT_EQ(object["valid_tokens"], 2048);
 }
 

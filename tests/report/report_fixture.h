@@ -25,6 +25,7 @@ inline StepRecord make_record(int64_t step) {
   record.exposed_communication_ms = 10;
   record.data_ms = 5;
   record.peak_memory_mib = {100, 80};
+  record.memory_mib = {{"parameters", {40, 40}}, {"activations", {70, 50}}};
   record.resident_mib = {300, 310};
   record.wire_bytes = 1000;
   record.tflops = 0.25;
@@ -32,7 +33,7 @@ inline StepRecord make_record(int64_t step) {
 }
 
 inline RunFacts make_facts(int64_t steps) {
-  return {steps, 2048, 2, 1000, 1000, 64};
+  return {steps, 2048, 2, 1000, 1000, {{"parameters", 41.5}, {"activations", 60}}, 96.25};
 }
 
 inline std::string read_file(const std::filesystem::path& file) {

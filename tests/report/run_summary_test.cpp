@@ -40,16 +40,25 @@ TEST(RunSummary, SaysSoWhenNoStepWasRun) {
   EXPECT_EQ(RunSummary(make_facts(0)).to_string(), "summary: no step was run\n");
 }
 
-TEST(RunSummary, PutsMeasuredMemoryBesidePredictedAndShowsEvenness) {
+TEST(RunSummary, PutsMeasuredMemoryBesidePredictedByCategory) {
   RunSummary summary(make_facts(2));
   StepRecord record = make_record(1);
   summary.add(record);
+  record.memory_mib[1].mib = {70, 170};
   record.peak_memory_mib = {90, 200};  // the highest of each rank counts: 100, 200
   summary.add(record);
-  EXPECT_TRUE(contains(summary,
-                       "predicted 64.0 MiB (model states and buffers of rank 0), its measured "
-                       "peak 100.0 MiB"))
-      << summary.to_string();
+  for (const char* row : {"MiB of a rank   predicted  measured min  measured max\n",
+                          " parameters          41.50         40.00         40.00\n",
+                          " activations         60.00         70.00        170.00\n",
+                          " total               96.25        100.00        200.00\n"})
+    EXPECT_TRUE(contains(summary, row)) << row << summary.to_string();
+}
+
+TEST(RunSummary, ShowsHowEvenlyMemoryIsSpread) {
+  RunSummary summary(make_facts(2));
+  StepRecord record = make_record(1);
+  record.peak_memory_mib = {100, 200};
+  summary.add(record);
   EXPECT_TRUE(contains(summary,
                        "largest 200.0 MiB on rank 1, evenness 0.50 (smallest / largest of "
                        "2 ranks)"))

@@ -1,0 +1,265 @@
+#include "core/activation_counter.h"
+
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <algorithm>
+
+#include "core/cross_entropy.h"
+
+namespace cleave {
+
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::Function;
+using torch::autograd::variable_list;
+
+bool is_fused(const at::Tensor& x) {
+  return x.scalar_type() == at::kFloat;
+}
+
+// Of so many float32.
+int64_t float_bytes(int64_t elements) {
+  return elements * static_cast<int64_t>(sizeof(float));
+}
+
+int64_t bytes(const at::Tensor& x) {
+  return static_cast<int64_t>(x.nbytes());
+}
+
+at::Tensor floats(at::IntArrayRef shape, const at::Tensor& like) {
+  return at::empty(shape, like.options().dtype(at::kFloat));
+}
+
+at::Tensor with_last(const at::Tensor& x, int64_t extent) {
+  auto shape = x.sizes().vec();
+  shape.back() = extent;
+  return at::empty(shape, x.options());
+}
+
+std::vector<int64_t> box_shape(const Parameter& parameter) {
+  return parameter.value_placement.box.shape();
+}
+
+constexpr std::nullopt_t kNone = std::nullopt;
+
+at::Tensor log_sums_of(const at::Tensor& y) {
+  return floats({y.size(0), y.size(2), y.size(1)}, y);
+}
+
+// The rows and their scaled copy, before that is rounded.
+int64_t norm_temporary_bytes(const at::Tensor& x) {
+  return is_fused(x) ? 0 : float_bytes(2 * x.numel());
+}
+
+// Sums per 64 rows of the weight's gradient; or four float32 copies of the rows.
+int64_t norm_backward_temporary_bytes(const at::Tensor& x) {
+  return float_bytes(is_fused(x) ? x.numel() / 64 + x.size(-1) : 4 * x.numel());
+}
+
+// Halves of input and output in float32, then the joined halves before they are rounded.
+int64_t rotate_temporary_bytes(const at::Tensor& x) {
+  return is_fused(x) ? 0 : float_bytes(3 * x.numel());
+}
+
+// Gradients of a weight and its bias on their way into the float32 sum; float32 products go there
+// directly.
+int64_t linear_backward_temporary_bytes(const at::Tensor& x,
+                                        const std::vector<Projection>& projections) {
+  int64_t most = 0;
+  for (const Projection& projection : projections) {
+    const auto shape = box_shape(*projection.weight);  // (out, in)
+    if (!is_fused(x)) most = std::max(most, x.element_size() * shape[0] * shape[1]);
+    if (!is_fused(x) && projection.bias)
+      most = std::max(most, float_bytes(x.numel() / x.size(-1) * shape[0]));
+  }
+  return most;
+}
+
+// Logits; and where the compute dtype is another one, the logits' gradient in it and the weight's
+// gradient that is a product of it.
+int64_t head_temporary_bytes(const at::Tensor& hidden, const Parameter& weight) {
+  const auto shape = box_shape(weight);  // (V, C)
+  const int64_t rows =
+      std::min(hidden.numel() / hidden.size(-1), cross_entropy_chunk_rows(shape[0]));
+  const int64_t logits = float_bytes(rows * shape[0]);
+  if (is_fused(hidden)) return logits;
+  return logits + hidden.element_size() * shape[0] * (rows + shape[1]);
+}
+
+}  // namespace
+
+// What an operation leaves to its backward. Not autograd's saved variables: this ends with the
+// operation's backward.
+struct ActivationCounter::Kept : torch::CustomClassHolder {
+  ActivationCounter& counter;
+  std::vector<at::Tensor> tensors;
+  MakeAgain make_again;  // what it needs and doesn't keep
+  int64_t temporary_bytes;
+  std::vector<std::vector<int64_t>> input_shapes = {};
+
+  Kept(ActivationCounter& owner, const std::vector<at::Tensor>& kept, int64_t temporary,
+       MakeAgain again = {})
+      : counter(owner), make_again(std::move(again)), temporary_bytes(temporary) {
+    for (const at::Tensor& tensor : kept) tensors.push_back(tensor.detach());
+  }
+};
+
+// Any operation: hands its outputs on in forward, makes a gradient for each input in backward.
+struct ActivationCounter::OperationFunction : Function<OperationFunction> {
+  using Input = std::optional<at::Tensor>;
+
+  static variable_list forward(AutogradContext* context, const Input& a, const Input& b,
+                               const Input& c, const c10::intrusive_ptr<Kept>& kept,
+                               const variable_list& outputs) {
+    for (const Input& input : {a, b, c})
+      if (input) kept->input_shapes.push_back(input->sizes().vec());
+    context->saved_data["kept"] = at::IValue::make_capsule(kept);
+    return outputs;
+  }
+  static variable_list backward(AutogradContext* context, variable_list dy) {
+    const auto kept = c10::static_intrusive_pointer_cast<Kept>(
+        std::move(context->saved_data["kept"]).toCapsule());
+    context->saved_data.clear();
+    variable_list made = dy;
+    if (kept->make_again) made.push_back(kept->make_again());
+    variable_list gradients;
+    for (const auto& shape : kept->input_shapes)
+      gradients.push_back(at::empty(shape, dy[0].options()));
+    made.insert(made.end(), gradients.begin(), gradients.end());
+    kept->counter.count(made, kept->temporary_bytes);
+    gradients.resize(5);
+    return gradients;
+  }
+};
+
+// The output of attention where it is dropped: the first to ask makes it again, attention's
+// backward is the last.
+struct ActivationCounter::DroppedAttention {
+  ActivationCounter& counter;
+  std::vector<at::Tensor> inputs;  // rotated q and k, v
+  at::Tensor y = {}, log_sums = {};
+
+  at::Tensor get() {
+    if (!y.defined()) {
+      y = at::empty_like(inputs[0]);
+      log_sums = log_sums_of(y);
+      counter.count({y, log_sums});
+    }
+    return y;
+  }
+};
+
+at::Tensor ActivationCounter::embedding(const at::Tensor& tokens, Parameter& weight,
+                                        const at::Tensor& path) {
+  auto shape = tokens.sizes().vec();
+  shape.push_back(box_shape(weight)[1]);
+  const at::Tensor y = at::empty(shape, tokens.options().dtype(weight.dtype));
+  count({y});
+  const auto kept =
+      c10::make_intrusive<Kept>(*this, variable_list{}, is_fused(y) ? 0 : float_bytes(y.numel()));
+  return OperationFunction::apply(path, kNone, kNone, kept, variable_list{y})[0];
+}
+
+at::Tensor ActivationCounter::rms_norm(const at::Tensor& x, Parameter&, double) {
+  const auto make = [this, x = x.detach()] {
+    const at::Tensor y = at::empty_like(x);
+    count({x, y}, norm_temporary_bytes(x));
+    return y;
+  };
+  const at::Tensor y = make();
+  const at::Tensor scale = floats({x.numel() / x.size(-1)}, x);
+  count({scale});
+  const auto kept =
+      c10::make_intrusive<Kept>(*this, variable_list{x, scale}, norm_backward_temporary_bytes(x));
+  const at::Tensor recorded = OperationFunction::apply(x, kNone, kNone, kept, variable_list{y})[0];
+  if (recompute_.norm) offered_.offer(recorded, make);
+  return recorded;
+}
+
+std::vector<at::Tensor> ActivationCounter::linear(const at::Tensor& x,
+                                                  const std::vector<Projection>& projections) {
+  variable_list outputs;
+  for (const Projection& projection : projections)
+    outputs.push_back(with_last(x, box_shape(*projection.weight)[0]));
+  count({x});
+  count(outputs);
+  const MakeAgain make_x_again = offered_.take(x);
+  const auto kept =
+      c10::make_intrusive<Kept>(*this, make_x_again ? variable_list{} : variable_list{x},
+                                linear_backward_temporary_bytes(x, projections), make_x_again);
+  return OperationFunction::apply(x, kNone, kNone, kept, outputs);
+}
+
+at::Tensor ActivationCounter::rotate(const at::Tensor& x) {
+  const at::Tensor y = at::empty(x.sizes(), x.options());
+  count({y}, rotate_temporary_bytes(x));
+  if (is_fused(x)) return y;  // part of attention's backward
+  const auto kept = c10::make_intrusive<Kept>(*this, variable_list{}, rotate_temporary_bytes(x));
+  return OperationFunction::apply(x, kNone, kNone, kept, variable_list{y})[0];
+}
+
+at::Tensor ActivationCounter::attention(const at::Tensor& q, const at::Tensor& k,
+                                        const at::Tensor& v, const RotaryTable& rotary) {
+  count({rotary.cos, rotary.sin});
+  const at::Tensor rotated_q = rotate(q), rotated_k = rotate(k);
+  const at::Tensor y = at::empty(rotated_q.sizes(), rotated_q.options()), log_sums = log_sums_of(y);
+  count({y, log_sums});
+  // gradients of the rotated q and k beside those of q and k
+  const int64_t temporary_bytes = is_fused(q) ? bytes(q) + bytes(k) : 0;
+  std::shared_ptr<DroppedAttention> dropped;
+  variable_list keeps = {rotated_q, rotated_k, v, y, log_sums};
+  MakeAgain make_again;
+  if (recompute_.attention) {
+    dropped.reset(
+        new DroppedAttention{*this, {rotated_q.detach(), rotated_k.detach(), v.detach()}});
+    make_again = [dropped] { return dropped->get(); };
+    keeps.clear();
+  }
+  const auto kept = c10::make_intrusive<Kept>(*this, keeps, temporary_bytes, make_again);
+  const at::Tensor recorded = OperationFunction::apply(
+      is_fused(q) ? q : rotated_q, is_fused(k) ? k : rotated_k, v, kept, variable_list{y})[0];
+  if (make_again) offered_.offer(recorded, make_again);
+  return recorded;
+}
+
+at::Tensor ActivationCounter::swiglu(const at::Tensor& gate, const at::Tensor& up) {
+  const auto make = [this, like = gate.detach(), up = up.detach()] {
+    const at::Tensor y = at::empty_like(like);
+    count({y});
+    return y;
+  };
+  const at::Tensor y = make();
+  const auto kept =
+      c10::make_intrusive<Kept>(*this, variable_list{gate, up}, is_fused(gate) ? 0 : bytes(gate));
+  const at::Tensor recorded = OperationFunction::apply(gate, up, kNone, kept, variable_list{y})[0];
+  if (recompute_.mlp) offered_.offer(recorded, make);
+  return recorded;
+}
+
+at::Tensor ActivationCounter::cross_entropy(const at::Tensor& hidden, Parameter& weight,
+                                            const at::Tensor&, const LossSink&) {
+  const at::Tensor loss = at::empty({}, hidden.options());
+  count({hidden, loss});
+  const auto kept =
+      c10::make_intrusive<Kept>(*this, variable_list{hidden}, head_temporary_bytes(hidden, weight));
+  return OperationFunction::apply(hidden, kNone, kNone, kept, variable_list{loss})[0];
+}
+
+void ActivationCounter::before_unit(const UnitInfo& unit, int, Phase) {
+  unit_ = unit.name;
+  recompute_ = unit.recompute;
+}
+
+void ActivationCounter::after_unit(const UnitInfo&, int, Phase) {
+  recompute_ = {};
+  offered_.withdraw();
+}
+
+void ActivationCounter::count(const std::vector<at::Tensor>& made, int64_t temporary_bytes) {
+  for (const at::Tensor& tensor : made) live_.see(tensor);
+  if (live_.mark(temporary_bytes)) peak_unit_ = unit_;
+}
+
+}  // namespace cleave

@@ -1,0 +1,47 @@
+#include "core/activation_forecast.h"
+
+#include <ATen/ATen.h>
+
+#include "core/activation_counter.h"
+#include "core/tape.h"
+
+namespace cleave {
+
+namespace {
+
+// What a unit returns is a sum of branches, which the counter doesn't see.
+class SeenUnit final : public Unit {
+ public:
+  SeenUnit(Unit& unit, ActivationCounter& counter) : unit_(unit), counter_(counter) {
+    info = unit.info;
+  }
+  at::Tensor forward(Ops& ops, const at::Tensor& input, const MicroBatch& micro_batch) override {
+    const at::Tensor output = unit_.forward(ops, input, micro_batch);
+    counter_.see(output);
+    return output;
+  }
+
+ private:
+  Unit& unit_;
+  ActivationCounter& counter_;
+};
+
+}  // namespace
+
+ActivationForecast forecast_activations(const std::vector<std::unique_ptr<Unit>>& units,
+                                        const MicroBatchShape& shape, int micro_batches_alive) {
+  ActivationCounter counter;
+  std::vector<std::unique_ptr<Unit>> seen;
+  for (const auto& unit : units) seen.push_back(std::make_unique<SeenUnit>(*unit, counter));
+  Tape tape(seen, counter, {{&counter}});
+  // tokens, targets and losses are no activations: allocated once a step, and booked so
+  const at::Tensor tokens =
+      at::empty({shape.sequences, shape.tokens}, at::dtype(at::kLong).device(at::kMeta));
+  const auto micro_batch = [&](int index) { return MicroBatch{index, tokens, tokens, {}}; };
+  for (int i = 0; i < micro_batches_alive; ++i) tape.forward(micro_batch(i));
+  const int64_t kept = counter.live_bytes();
+  for (int i = 0; i < micro_batches_alive; ++i) tape.backward(micro_batch(i), [](int) {});
+  return {kept, counter.peak_bytes(), counter.peak_unit()};
+}
+
+}  // namespace cleave

@@ -1,0 +1,25 @@
+// How many bytes of activations a run will hold, before anything is allocated.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cleave/strategy.h"
+#include "core/unit.h"
+
+namespace cleave {
+
+struct ActivationForecast {
+  int64_t kept_bytes;     ///< of all micro-batches that are alive, between forward and backward
+  int64_t peak_bytes;     ///< of these, and of what a unit needs while it runs
+  std::string peak_unit;  ///< the unit that runs then
+};
+
+/// Walks the units forward and backward with as many micro-batches alive at a time, on tensors
+/// without content: the same result on every machine. `units` must have their placements and
+/// recompute flags.
+ActivationForecast forecast_activations(const std::vector<std::unique_ptr<Unit>>& units,
+                                        const MicroBatchShape& shape, int micro_batches_alive);
+
+}  // namespace cleave
