@@ -33,14 +33,23 @@ ActivationForecast forecast_activations(const std::vector<std::unique_ptr<Unit>>
   ActivationCounter counter;
   std::vector<std::unique_ptr<Unit>> seen;
   for (const auto& unit : units) seen.push_back(std::make_unique<SeenUnit>(*unit, counter));
-  Tape tape(seen, counter, {{&counter}});
+  Tape tape(counter, {{&counter}});
+  const auto meta = at::TensorOptions().device(at::kMeta);
   // tokens, targets and losses are no activations: allocated once a step, and booked so
-  const at::Tensor tokens =
-      at::empty({shape.sequences, shape.tokens}, at::dtype(at::kLong).device(at::kMeta));
+  const at::Tensor tokens = at::empty({shape.sequences, shape.tokens}, meta.dtype(at::kLong));
   const auto micro_batch = [&](int index) { return MicroBatch{index, tokens, tokens, {}}; };
-  for (int i = 0; i < micro_batches_alive; ++i) tape.forward(micro_batch(i));
+  // from and to other pipeline ranks
+  const auto arrival = [&](bool is_own_end) {
+    if (is_own_end) return at::Tensor();
+    return at::empty({shape.sequences, shape.tokens / shape.ranks, shape.features},
+                     meta.dtype(units[0]->info.parameters[0]->dtype));
+  };
+  for (int i = 0; i < micro_batches_alive; ++i)
+    tape.forward(seen, micro_batch(i), arrival(units.front()->info.kind == UnitKind::embedding));
   const int64_t kept = counter.live_bytes();
-  for (int i = 0; i < micro_batches_alive; ++i) tape.backward(micro_batch(i), [](int) {});
+  for (int i = 0; i < micro_batches_alive; ++i)
+    tape.backward(
+        seen, micro_batch(i), [](int) {}, arrival(units.back()->info.kind == UnitKind::head));
   return {kept, counter.peak_bytes(), counter.peak_unit()};
 }
 

@@ -72,15 +72,16 @@ at::Tensor ParameterTable::initial(const Parameter& parameter, const Placement& 
 }
 
 void ParameterTable::materialize(at::Device device, const WeightSource& source,
+                                 const std::vector<Parameter*>& parameters,
                                  OptimizerBinder* binder) {
-  if (binder) binder->allocate_weights(all());
+  if (binder) binder->allocate_weights(parameters);
   for (Parameter& entry : entries_) {
     const bool is_value = entry.dtype == at::kFloat;
     MemoryScope scope(binder     ? MemoryCategory::other
                       : is_value ? MemoryCategory::parameters
                                  : MemoryCategory::master);
     const at::Tensor initial_master = initial(entry, entry.state_placement, source);
-    if (binder) {
+    if (entry.master.defined()) {
       entry.master.copy_(initial_master);
       continue;
     }
@@ -92,7 +93,7 @@ void ParameterTable::materialize(at::Device device, const WeightSource& source,
 }
 
 void ParameterTable::materialize(at::Device device, uint64_t seed, double standard_deviation) {
-  materialize(device, random_weights(seed, standard_deviation));
+  materialize(device, random_weights(seed, standard_deviation), all());
 }
 
 void ParameterTable::clear() {

@@ -28,10 +28,10 @@ class ParameterTable {
   /// The part `placement` of a parameter before the first step: float32, on the CPU.
   at::Tensor initial(const Parameter& parameter, const Placement& placement,
                      const WeightSource& source) const;
-  /// Fills the masters, one after the other; allocates on `device` those that `binder` did not, and
-  /// the values that follow from them.
+  /// Fills the masters of `parameters`, one after the other; allocates on `device` those that
+  /// `binder` did not, and the values that follow from them. The other entries get empty tensors.
   void materialize(at::Device device, const WeightSource& source,
-                   OptimizerBinder* binder = nullptr);
+                   const std::vector<Parameter*>& parameters, OptimizerBinder* binder = nullptr);
   void materialize(at::Device device, uint64_t seed, double standard_deviation);
   /// Drops all tensors.
   void clear();

@@ -10,13 +10,18 @@ PartialGradients::PartialGradients(const std::vector<Parameter*>& parameters, co
                                    const std::function<Comm&(const std::string& axis)>& comm) {
   for (const MeshAxis& axis : mesh.leaf_axes()) {
     if (axis.size == 1) continue;
-    Group group{nullptr, {}};
-    for (Parameter* parameter : parameters)
-      if (parameter->gradient_placement.kind(axis.name) == AxisKind::partial)
-        group.parameters.push_back(parameter);
-    if (group.parameters.empty()) continue;
-    group.comm = &comm(axis.name);
-    groups_.push_back(std::move(group));
+    bool is_any = false;
+    Group group;
+    for (Parameter* parameter : parameters) {
+      if (parameter->gradient_placement.kind(axis.name) != AxisKind::partial) continue;
+      is_any = true;
+      if (!parameter->units.empty()) group.parameters.push_back(parameter);
+    }
+    if (!is_any) continue;
+    Comm& whole = comm(axis.name);
+    const bool takes_part = !group.parameters.empty();
+    group.comm = whole.split(takes_part ? 0 : -1, whole.rank(), whole.name() + ".partial");
+    if (takes_part) groups_.push_back(std::move(group));
   }
 }
 

@@ -1,5 +1,8 @@
 #include "core/planned_run.h"
 
+#include <algorithm>
+#include <set>
+
 #include "core/communicators.h"
 #include "core/layout.h"
 #include "core/memory_plan.h"
@@ -8,19 +11,46 @@ namespace cleave {
 
 namespace {
 
+constexpr char kPipeline[] = "pipeline";
+
 // Each micro-batch's forward, then its backward.
-std::vector<Visit> visits_of_step(const std::vector<UnitInfo>& units, int64_t num_micro_batches) {
+std::vector<std::vector<Action>> one_by_one(int64_t num_micro_batches) {
+  std::vector<Action> actions;
+  for (int m = 0; m < num_micro_batches; ++m)
+    for (Action::Kind kind : {Action::Kind::forward, Action::Kind::backward})
+      actions.push_back({kind, 0, m});
+  return {actions};
+}
+
+// Weights alone are no visit: they need no values and no activations of others.
+std::vector<Visit> visits_of(const std::vector<Action>& actions,
+                             const std::vector<UnitInfo>& units) {
   std::vector<Visit> visits;
-  for (int m = 0; m < num_micro_batches; ++m) {
-    for (const UnitInfo& unit : units) visits.push_back({&unit, m, Phase::forward});
-    for (auto unit = units.rbegin(); unit != units.rend(); ++unit)
-      visits.push_back({&*unit, m, Phase::backward});
+  for (const Action& action : actions) {
+    std::vector<Visit> run;
+    const bool is_forward = action.kind == Action::Kind::forward;
+    if (action.kind == Action::Kind::backward_weight) continue;
+    for (const UnitInfo& unit : units)
+      if (unit.chunk == action.chunk)
+        run.push_back({&unit, action.micro_batch, is_forward ? Phase::forward : Phase::backward});
+    if (!is_forward) std::reverse(run.begin(), run.end());
+    visits.insert(visits.end(), run.begin(), run.end());
   }
   return visits;
 }
 
 void append(std::vector<MemoryItem>& items, const std::vector<MemoryItem>& more) {
   items.insert(items.end(), more.begin(), more.end());
+}
+
+// Nothing of a tensor that other pipeline ranks hold; of a tied one, a term of its gradient.
+void place(Parameter& parameter, bool is_here, bool is_shared) {
+  for (Placement* placement :
+       {&parameter.value_placement, &parameter.gradient_placement, &parameter.state_placement}) {
+    if (!is_here) placement->box.end[0] = placement->box.begin[0];
+    placement->axes[kPipeline] = is_shared ? AxisKind::replicate : AxisKind::shard;
+  }
+  if (is_shared) parameter.gradient_placement.axes[kPipeline] = AxisKind::partial;
 }
 
 }  // namespace
@@ -30,19 +60,63 @@ PlannedRun::PlannedRun(const RunConfig& run_config, int world_size, int run_rank
       rank(run_rank),
       mesh(make_mesh(config, world_size)),
       num_micro_batches(cleave::num_micro_batches(config, mesh)),
+      shape{config.train.micro_batch_size, config.data.sequence_length, config.model.hidden_size},
       model(config),
-      visits(visits_of_step(model.unit_infos, num_micro_batches)),
+      parameters(model.parameters),
       strategies(config) {
-  const MicroBatchShape shape{config.train.micro_batch_size, config.data.sequence_length,
-                              config.model.hidden_size};
-  plan = strategies.solve(
-      {config, mesh, rank, model.unit_infos, model.parameters, visits, num_micro_batches, shape},
-      plan_backend(config));
+  Strategies::Planned planned{
+      config, mesh, rank, model.unit_infos, parameters, visits, num_micro_batches, shape};
+  strategies.partition(planned);
+  for (const UnitInfo& unit : model.unit_infos) chunk_of_unit.push_back(unit.chunk);
+  place_on_ranks();
+  keep_own_units();
+  make_schedule();
+  planned.visits = visits;
+  plan = strategies.solve(planned, plan_backend(config));
   for (size_t i = 0; i < model.units.size(); ++i) model.units[i]->info = model.unit_infos[i];
-  // each micro-batch's backward follows its forward
-  const int micro_batches_alive = 1;
-  append(plan.memory, activation_memory(model.units, shape, micro_batches_alive));
+  append(plan.memory, activation_memory(model.units, shape, max_open(actions())));
   append(plan.memory, batch_memory(shape, num_micro_batches, config.data.ignore_token.has_value()));
+}
+
+// An axis that nobody schedules is refused by the solver, later.
+int PlannedRun::num_stages() const {
+  return strategies.scheduler() ? mesh.size(kPipeline) : 1;
+}
+
+int PlannedRun::stage() const {
+  return num_stages() == 1 ? 0 : mesh.coordinate(rank, kPipeline);
+}
+
+const std::vector<Action>& PlannedRun::actions() const {
+  return schedule.at(stage());
+}
+
+void PlannedRun::place_on_ranks() {
+  const int ranks = num_stages(), mine = stage();
+  if (ranks == 1) return;
+  for (Parameter* parameter : model.parameters) {
+    std::set<int> holders;
+    for (int unit : parameter->units) holders.insert(chunk_of_unit[unit] % ranks);
+    place(*parameter, holders.contains(mine), holders.size() > 1);
+    std::erase_if(parameter->units, [&](int unit) { return chunk_of_unit[unit] % ranks != mine; });
+  }
+}
+
+void PlannedRun::keep_own_units() {
+  const int ranks = num_stages(), mine = stage();
+  const auto is_elsewhere = [&](const UnitInfo& unit) { return unit.chunk % ranks != mine; };
+  std::erase_if(model.units,
+                [&](const auto& unit) { return chunk_of_unit[unit->info.index] % ranks != mine; });
+  std::erase_if(model.unit_infos, is_elsewhere);
+  std::erase_if(parameters, [](const Parameter* parameter) { return parameter->units.empty(); });
+}
+
+void PlannedRun::make_schedule() {
+  Scheduler* scheduler = strategies.scheduler();
+  schedule = scheduler ? scheduler->schedule(num_stages(), static_cast<int>(num_micro_batches))
+                       : one_by_one(num_micro_batches);
+  if (scheduler) simulate(schedule, num_chunks(), static_cast<int>(num_micro_batches));
+  visits = visits_of(actions(), model.unit_infos);
 }
 
 }  // namespace cleave

@@ -94,8 +94,9 @@ void run_as_rank(const RunConfig& config, const ProcessInfo& process, const Boot
   Strategies& strategies = run.strategies;
   const Dataset dataset(open_tokens(config.data.path), config.data);
   communicators.emplace(config, run.mesh, bootstrap);
-  const TrainerContext context{config,         run.mesh,   process.rank, at::kCPU, model, dataset,
-                               *communicators, strategies, run.visits,   memory,   {}};
+  const TrainerContext context{config,         run.mesh, process.rank,   at::kCPU,   model,
+                               run.parameters, dataset,  *communicators, strategies, run,
+                               memory,         {}};
   try {
     check_agreement(communicators->world(), fingerprints(context, run.plan));
     check_tokens(dataset, config, communicators->world());

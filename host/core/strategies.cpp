@@ -11,6 +11,10 @@ namespace cleave {
 
 namespace {
 
+void divide(Mesh& mesh, const Plan& plan) {
+  for (const auto& [axis, inner_size] : plan.divided_axes) mesh.divide(axis, inner_size);
+}
+
 template <typename Role>
 void add_single_role(Strategy& strategy, PlannedStrategy& planned) {
   if (role<Role>(strategy)) planned.single_roles.push_back(Role::kInterface);
@@ -98,38 +102,46 @@ std::vector<Fingerprint> Strategies::fingerprints() const {
   return all;
 }
 
-std::vector<PlannedStrategy> Strategies::plan_all(const Planned& run) {
-  std::vector<PlannedStrategy> planned;
+Scheduler* Strategies::scheduler() const {
   for (const Loaded& loaded : loaded_)
-    planned.push_back({loaded.name,
-                       loaded.origin,
-                       Plan{run.mesh, run.rank, run.units, run.parameters, run.visits,
-                            run.num_micro_batches, run.shape},
-                       {}});
-  const auto divide = [&](const Plan& plan) {
-    for (const auto& [axis, inner_size] : plan.divided_axes) run.mesh.divide(axis, inner_size);
-  };
-  for (size_t i = 0; i < loaded_.size(); ++i)
+    if (auto* scheduler = role<Scheduler>(*loaded.strategy)) return scheduler;
+  return nullptr;
+}
+
+void Strategies::partition(Planned& run) {
+  for (const Loaded& loaded : loaded_)
+    planned_.push_back({loaded.name,
+                        loaded.origin,
+                        Plan{run.mesh, run.rank, run.units, run.parameters, run.visits,
+                             run.num_micro_batches, run.shape},
+                        {}});
+  for (size_t i = 0; i < loaded_.size(); ++i) {
+    Plan& plan = planned_[i].plan;
     if (auto* partitioner = role<Partitioner>(*loaded_[i].strategy))
       guarded<ConfigError>(loaded_[i].name, "partition", "", [&] {
-        partitioner->partition(planned[i].plan);
-        divide(planned[i].plan);
+        partitioner->partition(plan);
+        divide(run.mesh, plan);
       });
+    run.shape.ranks = std::max(run.shape.ranks, plan.activation_ranks);
+  }
+}
+
+SolvedPlan Strategies::solve(Planned& run, const PlannedBackend& backend) {
+  std::vector<PlannedStrategy> planned = std::move(planned_);
   for (size_t i = 0; i < loaded_.size(); ++i) {
     Strategy& strategy = *loaded_[i].strategy;
+    Plan& plan = planned[i].plan;
+    plan.visits = run.visits;
+    plan.shape = run.shape;
     guarded<ConfigError>(loaded_[i].name, "plan", "", [&] {
-      strategy.plan(planned[i].plan);
-      divide(planned[i].plan);
+      strategy.plan(plan);
+      divide(run.mesh, plan);
     });
     add_single_role<GradientReducer>(strategy, planned[i]);
     add_single_role<ParameterSharder>(strategy, planned[i]);
     add_single_role<OptimizerBinder>(strategy, planned[i]);
+    add_single_role<Scheduler>(strategy, planned[i]);
   }
-  return planned;
-}
-
-SolvedPlan Strategies::solve(const Planned& run, const PlannedBackend& backend) {
-  const std::vector<PlannedStrategy> planned = plan_all(run);
   SolvedPlan solved;
   solved.memory = model_states(run.parameters);
   solved.initial_memory = cleave::initial_memory(run.parameters);

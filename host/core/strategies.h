@@ -44,7 +44,7 @@ class Strategies {
   Strategies(const Strategies&) = delete;
   Strategies& operator=(const Strategies&) = delete;
 
-  /// What there is to plan. Strategies may divide axes of the mesh.
+  /// What there is to plan; outlives both calls below. Strategies may divide axes of the mesh.
   struct Planned {
     const RunConfig& config;
     Mesh& mesh;
@@ -53,10 +53,15 @@ class Strategies {
     std::vector<Parameter*>& parameters;
     std::span<const Visit> visits;
     int64_t num_micro_batches;
-    MicroBatchShape shape;
+    MicroBatchShape& shape;
   };
-  /// Runs every plan(), then the solver (solver.h). ConfigError when they don't fit together.
-  SolvedPlan solve(const Planned& planned, const PlannedBackend& backend);
+  /// Lets those that cut the model decide how.
+  void partition(Planned& run);
+  /// Then, with `run`'s lists reduced to this rank's part, every plan(), then the solver
+  /// (solver.h). ConfigError when they don't fit together.
+  SolvedPlan solve(Planned& run, const PlannedBackend& backend);
+  /// nullptr when no strategy plays the role; from its creation on.
+  Scheduler* scheduler() const;
 
   /// Starts each with what it may use, then collects the roles below.
   void start(const Runtime& runtime);
@@ -95,9 +100,8 @@ class Strategies {
     std::optional<Runtime> runtime = std::nullopt;  ///< what start() lent it, until quiesce()
   };
 
-  std::vector<PlannedStrategy> plan_all(const Planned& run);
-
-  std::vector<Loaded> loaded_;  // in solved order after solve()
+  std::vector<PlannedStrategy> planned_;  // between partition() and the end of solve()
+  std::vector<Loaded> loaded_;            // in solved order after solve()
   std::unique_ptr<GuardedReducer> reducer_;
   std::unique_ptr<GuardedSharder> sharder_;
   std::unique_ptr<GuardedBinder> binder_;

@@ -33,9 +33,6 @@ class Observed {
 
 }  // namespace
 
-Tape::Tape(const std::vector<std::unique_ptr<Unit>>& units, Ops& ops, UnitHooks hooks)
-    : units_(units), ops_(ops), hooks_(std::move(hooks)) {}
-
 std::span<const Visit> Tape::advance(const Visit& visit) {
   if (left_.empty()) return {};
   const Visit& planned = left_.front();
@@ -53,50 +50,95 @@ at::Tensor Tape::run(Unit& unit, const at::Tensor& input, const MicroBatch& micr
   return output;
 }
 
-void Tape::forward(const MicroBatch& micro_batch) {
-  std::vector<Entry>& record = records_[micro_batch.index];
-  CLEAVE_CHECK(record.empty(), "micro-batch ", micro_batch.index, " is on the tape already");
-  // The first unit reads tokens, which can't require gradients; this stands for its input.
+at::Tensor Tape::forward(Units units, const MicroBatch& micro_batch, const at::Tensor& input) {
+  // The embedding reads tokens, which can't require gradients; this stands for its input.
   const auto f32 = at::TensorOptions().dtype(at::kFloat).device(micro_batch.tokens.device());
-  at::Tensor activation = at::empty({0}, f32);
-  for (const auto& unit : units_) {
-    const Visit visit{&unit->info, micro_batch.index, Phase::forward};
+  at::Tensor activation = input.defined() ? input : at::empty({0}, f32);
+  for (const auto& unit : units) {
+    const UnitInfo& info = unit->info;
+    const Visit visit{&info, micro_batch.index, Phase::forward};
     const auto upcoming = advance(visit);
     if (hooks_.sharder) hooks_.sharder->unshard(visit, upcoming);
-    const bool keeps_input_only = unit->info.recompute.unit && unit != units_.back();
-    const at::Tensor input = activation.detach().requires_grad_(true);
+    const bool keeps_input_only = info.recompute.unit && info.kind != UnitKind::head;
+    const at::Tensor own_input = activation.detach().requires_grad_(true);
     {
       c10::AutoGradMode mode(!keeps_input_only);
-      activation = run(*unit, input, micro_batch, Phase::forward);
+      activation = run(*unit, own_input, micro_batch, Phase::forward);
     }
-    record.push_back({input, keeps_input_only ? at::Tensor() : activation});
+    const bool is_new = records_
+                            .insert({Key{info.index, micro_batch.index},
+                                     {own_input, keeps_input_only ? at::Tensor() : activation}})
+                            .second;
+    CLEAVE_CHECK(is_new, "micro-batch ", micro_batch.index, " of unit ", info.name,
+                 " is on the tape already");
     if (hooks_.sharder) hooks_.sharder->reshard(visit, upcoming);
   }
+  return activation.detach();
 }
 
-void Tape::backward(const MicroBatch& micro_batch, const std::function<void(int)>& after_unit) {
-  auto found = records_.find(micro_batch.index);
-  CLEAVE_CHECK(found != records_.end(), "micro-batch ", micro_batch.index, " is not on the tape");
-  std::vector<Entry>& record = found->second;
-  at::Tensor gradient = at::ones_like(record.back().output);
-  for (size_t i = units_.size(); i-- > 0;) {
-    const UnitInfo& info = units_[i]->info;
+at::Tensor Tape::run_backward(Unit& unit, const MicroBatch& micro_batch,
+                              const at::Tensor& gradient) {
+  const auto found = records_.find({unit.info.index, micro_batch.index});
+  CLEAVE_CHECK(found != records_.end(), "micro-batch ", micro_batch.index, " of unit ",
+               unit.info.name, " is not on the tape");
+  Entry entry = std::move(found->second);
+  records_.erase(found);
+  if (!entry.output.defined()) entry.output = run(unit, entry.input, micro_batch, Phase::recompute);
+  Observed observed(hooks_.observers, unit.info, micro_batch.index, Phase::backward);
+  const at::Tensor output_gradient =
+      gradient.defined() ? gradient : at::ones_like(entry.output.detach());
+  const at::Tensor input_gradient =
+      torch::autograd::grad({entry.output}, {entry.input}, {output_gradient})[0];
+  entry = {};
+  observed.done();
+  return input_gradient;
+}
+
+at::Tensor Tape::backward(Units units, const MicroBatch& micro_batch,
+                          const std::function<void(int)>& after_unit, const at::Tensor& gradient) {
+  at::Tensor current = gradient;
+  for (size_t i = units.size(); i-- > 0;) {
+    const UnitInfo& info = units[i]->info;
     const Visit visit{&info, micro_batch.index, Phase::backward};
     const auto upcoming = advance(visit);
     if (hooks_.sharder) hooks_.sharder->unshard(visit, upcoming);
     if (hooks_.reducer) hooks_.reducer->provide_gradients(info);
-    Entry entry = std::move(record[i]);
-    record.pop_back();
-    if (!entry.output.defined())
-      entry.output = run(*units_[i], entry.input, micro_batch, Phase::recompute);
-    Observed observed(hooks_.observers, info, micro_batch.index, Phase::backward);
-    gradient = torch::autograd::grad({entry.output}, {entry.input}, {gradient})[0];
-    entry = {};
-    observed.done();
+    current = run_backward(*units[i], micro_batch, current);
     if (hooks_.sharder) hooks_.sharder->reshard(visit, upcoming);
-    after_unit(static_cast<int>(i));
+    after_unit(info.index);
   }
-  records_.erase(found);
+  return current;
+}
+
+at::Tensor Tape::backward_input(Units units, const MicroBatch& micro_batch,
+                                const at::Tensor& gradient) {
+  at::Tensor current = gradient;
+  for (size_t i = units.size(); i-- > 0;) {
+    const UnitInfo& info = units[i]->info;
+    const Visit visit{&info, micro_batch.index, Phase::backward};
+    const auto upcoming = advance(visit);
+    if (hooks_.sharder) hooks_.sharder->unshard(visit, upcoming);
+    DeferredGradients& deferred = deferred_[{info.index, micro_batch.index}];
+    for (Parameter* parameter : info.parameters) parameter->deferred = &deferred;
+    current = run_backward(*units[i], micro_batch, current);
+    for (Parameter* parameter : info.parameters) parameter->deferred = nullptr;
+    if (hooks_.sharder) hooks_.sharder->reshard(visit, upcoming);
+  }
+  return current;
+}
+
+void Tape::backward_weight(Units units, const MicroBatch& micro_batch,
+                           const std::function<void(int)>& after_unit) {
+  for (size_t i = units.size(); i-- > 0;) {
+    const UnitInfo& info = units[i]->info;
+    if (hooks_.reducer) hooks_.reducer->provide_gradients(info);
+    const auto found = deferred_.find({info.index, micro_batch.index});
+    CLEAVE_CHECK(found != deferred_.end(), "micro-batch ", micro_batch.index, " of unit ",
+                 info.name, " has no gradients waiting");
+    for (const auto& contribution : found->second) contribution();
+    deferred_.erase(found);
+    after_unit(info.index);
+  }
 }
 
 }  // namespace cleave

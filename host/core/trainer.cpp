@@ -53,7 +53,7 @@ Trainer::Trainer(const TrainerContext& context, Trace* trace)
                       static_cast<double>(context.config.train.global_batch_size *
                                           context.config.data.sequence_length)),
       trace_(trace),
-      ready_after_unit_(context.model.units.size()) {
+      ready_after_unit_(context.run.chunk_of_unit.size()) {
   UnitHooks hooks;
   hooks.observers.push_back(&ops_);
   if (trace_) {
@@ -66,21 +66,34 @@ Trainer::Trainer(const TrainerContext& context, Trace* trace)
   Model& model = context_.model;
   Strategies& strategies = context_.strategies;
   strategies.start({context_.mesh, context_.rank, context_.device, model.unit_infos,
-                    model.parameters,
+                    context_.parameters,
                     [&communicators = context_.communicators](std::string_view axis) -> Comm& {
                       return communicators.axis(axis);
                     }});
-  model.table.materialize(context_.device, model.initial_weights, strategies.optimizer_binder());
+  model.table.materialize(context_.device, model.initial_weights, context_.parameters,
+                          strategies.optimizer_binder());
   for (const auto& observer : strategies.observers()) hooks.observers.push_back(observer.get());
   hooks.sharder = strategies.parameter_sharder();
   hooks.reducer = strategies.gradient_reducer();
-  tape_ = std::make_unique<Tape>(model.units, strategies.rewrite(ops_), std::move(hooks));
+  tape_ = std::make_unique<Tape>(strategies.rewrite(ops_), std::move(hooks));
+  stage_ = std::make_unique<StageRunner>(stage_context(), *tape_);
   allocate_gradients(backward_order(model.unit_infos));
   partial_gradients_ = std::make_unique<PartialGradients>(
       model.parameters, context_.mesh,
       [&](const std::string& axis) -> Comm& { return context_.communicators.axis(axis); });
-  optimizer_ = make_adamw(model.parameters, context_.config.optimizer);
+  optimizer_ = make_adamw(context_.parameters, context_.config.optimizer);
   stats_before_ = context_.communicators.stats();  // the set-up is no part of step 1
+}
+
+StageRunner::Context Trainer::stage_context() {
+  const PlannedRun& run = context_.run;
+  const MicroBatchShape& shape = run.shape;
+  return {
+      context_.model.units,
+      run.num_chunks(),
+      context_.communicators.axis("pipeline"),
+      {shape.sequences, shape.tokens / shape.ranks, shape.features},
+      at::TensorOptions().dtype(scalar_type(context_.config.train.dtype)).device(context_.device)};
 }
 
 void Trainer::allocate_gradients(const std::vector<Parameter*>& backward_order) {
@@ -91,6 +104,9 @@ void Trainer::allocate_gradients(const std::vector<Parameter*>& backward_order) 
     for (Parameter* parameter : backward_order)
       parameter->reduced_gradient = parameter->gradient =
           at::zeros_like(parameter->value, at::kFloat);
+  for (Parameter* parameter : context_.model.parameters)  // other ranks': empty
+    if (!parameter->reduced_gradient.defined())
+      parameter->reduced_gradient = at::zeros_like(parameter->master);
   for (Parameter* parameter : backward_order)
     ready_after_unit_[parameter->units.front()].push_back(parameter);
 }
@@ -117,7 +133,7 @@ StepRecord Trainer::train_step(int64_t step) {
   const LossSink sink{at::zeros({}, f64), at::zeros({}, f64),
                       context_.config.data.ignore_token.value_or(-1)};
 
-  forward_backward(step, batch, sink, count);
+  const StageTimes times = forward_backward(step, batch, sink, count);
   if (GradientReducer* reducer = context_.strategies.gradient_reducer())
     reducer->finish_gradients();
   partial_gradients_->sum();
@@ -127,7 +143,7 @@ StepRecord Trainer::train_step(int64_t step) {
   const double lr = learning_rate(context_.config.optimizer, step);
   update_weights(step, lr, clip_coefficient(norm, context_.config.optimizer.clip_norm));
 
-  StepRecord record = gather_record(step, sink.sum, count.value, data_ms);
+  StepRecord record = gather_record(step, sink.sum, count.value, data_ms, times);
   record.grad_norm = norm;
   record.lr = lr;
   record.step_ms = ms_since(begin);
@@ -138,18 +154,20 @@ StepRecord Trainer::train_step(int64_t step) {
   return record;
 }
 
-void Trainer::forward_backward(int64_t step, const Batch& batch, const LossSink& sink,
-                               TargetCount& count) {
+StageTimes Trainer::forward_backward(int64_t step, const Batch& batch, const LossSink& sink,
+                                     TargetCount& count) {
   MemoryScope scope(MemoryCategory::activations);
-  for (Parameter* parameter : context_.model.parameters) parameter->gradient_is_stale = true;
-  tape_->begin_step(context_.visits);
-  for (int64_t m = 0; m < num_micro_batches_; ++m) {
-    const MicroBatch micro_batch{static_cast<int>(m), batch.tokens[m], batch.targets[m], sink};
-    tape_->forward(micro_batch);
-    count.await(step, sink.gradient_scale);
-    const bool is_last = m + 1 == num_micro_batches_;
-    tape_->backward(micro_batch, [&](int unit) { announce_gradients(unit, is_last); });
-  }
+  for (Parameter* parameter : context_.parameters) parameter->gradient_is_stale = true;
+  tape_->begin_step(context_.run.visits);
+  micro_batches_done_.assign(ready_after_unit_.size(), 0);
+  return stage_->run(context_.run.actions(),
+                     {[&](int m) {
+                        return MicroBatch{m, batch.tokens[m], batch.targets[m], sink};
+                      },
+                      [&] { count.await(step, sink.gradient_scale); },
+                      [&](int unit, int) {
+                        announce_gradients(unit, ++micro_batches_done_[unit] == num_micro_batches_);
+                      }});
 }
 
 // Every parameter is announced, used or not: a bucket never waits for one that got no gradient.
@@ -180,13 +198,13 @@ void Trainer::publish_weights() {
     binder->weights_changed();
     return;
   }
-  for (Parameter* parameter : context_.model.parameters)
+  for (Parameter* parameter : context_.parameters)
     if (!parameter->master.is_same(parameter->value)) parameter->value.copy_(parameter->master);
 }
 
 // Each rank sums what it owns; all get the same bits, so that they clip alike, or stop alike.
 double Trainer::gradient_norm(int64_t step) {
-  const double mine = gradient_square_sum(context_.model.parameters, context_.mesh, context_.rank);
+  const double mine = gradient_square_sum(context_.parameters, context_.mesh, context_.rank);
   const auto f64 = at::TensorOptions().dtype(at::kDouble).device(context_.device);
   at::Tensor sum = at::full({}, std::isfinite(mine) ? mine : INFINITY, f64);
   Comm& world = context_.communicators.world();
@@ -199,17 +217,29 @@ double Trainer::gradient_norm(int64_t step) {
   return norm;
 }
 
+// Ranks that differ along other axes hold the same sequences; of a pipeline the last has the loss,
+// the others add nothing.
+bool Trainer::has_own_loss(int rank) const {
+  for (const MeshAxis& axis : context_.mesh.axes())
+    if (axis.name != "data" && axis.name != "pipeline" &&
+        context_.mesh.coordinate(rank, axis.name) != 0)
+      return false;
+  return true;
+}
+
 // One small all-gather a step: every rank's terms of the loss and its own measurements. The loss is
 // added in rank order, so all ranks compute the same bits.
 StepRecord Trainer::gather_record(int64_t step, const at::Tensor& loss_sum, int64_t valid_targets,
-                                  double data_ms) {
+                                  double data_ms, const StageTimes& times) {
   const CommStats& stats = context_.communicators.stats();
   std::vector<double> mine = {loss_sum.item<double>(),
                               data_ms,
                               stats.exposed_ms - stats_before_.exposed_ms,
                               stats.wire_bytes - stats_before_.wire_bytes,
                               context_.memory.peak_bytes() / kMiB,
-                              resident_mib()};
+                              resident_mib(),
+                              times.busy_ms,
+                              times.whole_ms};
   const size_t first_category = mine.size();
   for (size_t i = 0; i < kMemoryCategories; ++i)
     mine.push_back(context_.memory.peak_bytes(static_cast<MemoryCategory>(i)) / kMiB);
@@ -228,19 +258,21 @@ StepRecord Trainer::gather_record(int64_t step, const at::Tensor& loss_sum, int6
     record.memory_mib.push_back({to_string(static_cast<MemoryCategory>(i)), {}});
   const at::Tensor all = output.cpu();
   const double* fields = all.const_data_ptr<double>();
-  double total = 0;
+  double total = 0, busy_ms = 0, whole_ms = 0;
   for (int rank = 0; rank < world.size(); ++rank, fields += num_fields) {
-    // ranks that differ along other axes hold the same sequences
-    if (context_.mesh.group(rank, "data").front() == context_.mesh.group(0, "data").front())
-      total += fields[0];
+    if (has_own_loss(rank)) total += fields[0];
     record.data_ms = std::max(record.data_ms, fields[1]);
     record.exposed_communication_ms = std::max(record.exposed_communication_ms, fields[2]);
     record.wire_bytes = std::max(record.wire_bytes, fields[3]);
     record.peak_memory_mib.push_back(fields[4]);
     record.resident_mib.push_back(fields[5]);
+    busy_ms += fields[6];
+    whole_ms = std::max(whole_ms, fields[7]);
     for (size_t i = 0; i < kMemoryCategories; ++i)
       record.memory_mib[i].mib.push_back(fields[first_category + i]);
   }
+  if (context_.run.num_stages() > 1)
+    record.bubble_fraction = 1 - busy_ms / (world.size() * whole_ms);
   record.loss = total / static_cast<double>(valid_targets);
   return record;
 }

@@ -12,6 +12,8 @@
 #include "core/model.h"
 #include "core/optimizer.h"
 #include "core/partial_gradients.h"
+#include "core/planned_run.h"
+#include "core/stage_runner.h"
 #include "core/strategies.h"
 #include "core/tape.h"
 #include "core/torch_ops.h"
@@ -28,10 +30,11 @@ struct TrainerContext {
   int rank;
   at::Device device;
   Model& model;
+  std::vector<Parameter*>& parameters;  ///< of this rank's units
   const Dataset& dataset;
   Communicators& communicators;
   Strategies& strategies;
-  std::span<const Visit> visits;  ///< of a step
+  const PlannedRun& run;
   MemoryAccount& memory;
   /// Called when a step's gradients are reduced, before they are clipped; may be empty. `step` from
   /// 0.
@@ -54,14 +57,17 @@ class Trainer {
  private:
   struct TargetCount;
 
-  void forward_backward(int64_t step, const Batch& batch, const LossSink& sink, TargetCount& count);
+  StageTimes forward_backward(int64_t step, const Batch& batch, const LossSink& sink,
+                              TargetCount& count);
   void allocate_gradients(const std::vector<Parameter*>& backward_order);
   void announce_gradients(int unit, bool is_last);
   void update_weights(int64_t step, double lr, double clip_coefficient);
   void publish_weights();
   double gradient_norm(int64_t step);
   StepRecord gather_record(int64_t step, const at::Tensor& loss_sum, int64_t valid_targets,
-                           double data_ms);
+                           double data_ms, const StageTimes& times);
+  bool has_own_loss(int rank) const;
+  StageRunner::Context stage_context();
 
   TrainerContext context_;
   int64_t num_micro_batches_;
@@ -72,7 +78,9 @@ class Trainer {
   std::unique_ptr<Tape> tape_;  // made after the strategies have rewritten the ops
   std::unique_ptr<PartialGradients> partial_gradients_;
   std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<StageRunner> stage_;
   std::vector<std::vector<Parameter*>> ready_after_unit_;  // parameters whose last use that is
+  std::vector<int64_t> micro_batches_done_;                // by unit, in this step
   CommStats stats_before_;
 };
 

@@ -26,14 +26,13 @@ void ShardedUnits::add(std::unique_ptr<ShardGroup> group, bool keep_values) {
   entries_.push_back({std::move(group), keep_values});
 }
 
-void ShardedUnits::finish_adding(const ShardingPolicy& policy, const std::vector<UnitInfo>& units,
-                                 size_t num_parameters) {
+void ShardedUnits::finish_adding(const ShardingPolicy& policy, const std::vector<UnitInfo>& units) {
   policy_ = policy;
-  of_unit_.resize(units.size());
-  of_parameter_.resize(num_parameters);
+  of_unit_.resize(units.back().index + 1);
   for (size_t i = 0; i < entries_.size(); ++i) {
     entries_[i].keep_values |= policy.keep_values;
     for (const Parameter* parameter : entries_[i].group->parameters()) {
+      of_parameter_.resize(std::max<size_t>(of_parameter_.size(), parameter->index + 1));
       of_parameter_[parameter->index] = i;
       for (int unit : parameter->units)
         if (of_unit_[unit].empty() || of_unit_[unit].back() != i) {

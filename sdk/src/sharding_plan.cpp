@@ -68,7 +68,7 @@ Tally walk_step(const Plan& plan, const std::vector<GroupSize>& groups,
     const bool keep_values = group.keep_values || policy.keep_values;
     driver.add(std::make_unique<CountingGroup>(group, keep_values, tally), keep_values);
   }
-  driver.finish_adding(policy, plan.units, plan.parameters.size());
+  driver.finish_adding(policy, plan.units);
   const std::vector<Parameter*> order = backward_order(plan.units);
   driver.allocate_gradients(order);
   driver.weights_changed();

@@ -10,6 +10,13 @@ namespace cleave {
 
 namespace {
 
+// Whether the contribution waits; then it runs later, as if made then.
+bool defer(const Parameter& parameter, std::function<void()> contribution) {
+  if (!parameter.deferred) return false;
+  parameter.deferred->push_back(std::move(contribution));
+  return true;
+}
+
 // Whether the next contribution overwrites; it counts as made.
 bool take_stale(Parameter& parameter) {
   CLEAVE_CHECK(parameter.gradient.defined(), parameter.name, " has no gradient buffer");
@@ -35,6 +42,7 @@ void add_term(const at::Tensor& sum, const at::Tensor& term) {
 }  // namespace
 
 void add_product(Parameter& weight, const at::Tensor& dy, const at::Tensor& x) {
+  if (defer(weight, [&weight, dy, x] { add_product(weight, dy, x); })) return;
   if (dy.scalar_type() != at::kFloat) return add(weight, at::mm(dy.t(), x));
   if (take_stale(weight))
     at::mm_out(weight.gradient, dy.t(), x);
@@ -43,6 +51,7 @@ void add_product(Parameter& weight, const at::Tensor& dy, const at::Tensor& x) {
 }
 
 void add(Parameter& parameter, const at::Tensor& contribution) {
+  if (defer(parameter, [&parameter, contribution] { add(parameter, contribution); })) return;
   if (take_stale(parameter))
     parameter.gradient.copy_(contribution);
   else
@@ -50,6 +59,7 @@ void add(Parameter& parameter, const at::Tensor& contribution) {
 }
 
 void add_rows(Parameter& weight, const at::Tensor& tokens, const at::Tensor& dy) {
+  if (defer(weight, [&weight, tokens, dy] { add_rows(weight, tokens, dy); })) return;
   settle(weight);
   // accumulate = true is deterministic on both devices, unlike index_add_ on CUDA
   weight.gradient.index_put_({tokens}, dy.to(at::kFloat), /*accumulate=*/true);

@@ -112,10 +112,10 @@ INSTANTIATE_TEST_SUITE_P(Models, TapeTest,
 TEST_P(TapeTest, EqualsOneAutogradGraphBitwise) {
   Fixture f(std::get<0>(GetParam()), std::get<1>(GetParam()));
   const std::vector<UnitObserver*> observers;
-  Tape tape(f.model->units, f.ops, {observers});
+  Tape tape(f.ops, {observers});
   const MicroBatch walked = f.micro_batch(0), whole = f.micro_batch(0);
-  tape.forward(walked);
-  tape.backward(walked, [](int) {});
+  tape.forward(f.model->units, walked);
+  tape.backward(f.model->units, walked, [](int) {});
   const Weights expected = f.take_gradients();
   EXPECT_EQ(tape.num_records(), 0u);
 
@@ -131,12 +131,12 @@ TEST_P(TapeTest, EqualsOneAutogradGraphBitwise) {
 TEST_P(TapeTest, MatchesTheFloat64ReferenceOverTwoMicroBatches) {
   Fixture f(std::get<0>(GetParam()), std::get<1>(GetParam()));
   const std::vector<UnitObserver*> observers;
-  Tape tape(f.model->units, f.ops, {observers});
+  Tape tape(f.ops, {observers});
   const MicroBatch first = f.micro_batch(0), second = f.micro_batch(1);
-  tape.forward(first);  // both alive at once, as a pipeline keeps them
-  tape.forward(second);
-  tape.backward(first, [](int) {});
-  tape.backward(second, [](int) {});
+  tape.forward(f.model->units, first);  // both alive at once, as a pipeline keeps them
+  tape.forward(f.model->units, second);
+  tape.backward(f.model->units, first, [](int) {});
+  tape.backward(f.model->units, second, [](int) {});
 
   Weights weights;
   std::vector<at::Tensor> leaves;
@@ -161,10 +161,10 @@ TEST_P(TapeTest, MatchesTheFloat64ReferenceOverTwoMicroBatches) {
 TEST_P(TapeTest, LossWithoutGradientsIsTheSame) {
   Fixture f(std::get<0>(GetParam()), std::get<1>(GetParam()));
   const std::vector<UnitObserver*> observers;
-  Tape tape(f.model->units, f.ops, {observers});
+  Tape tape(f.ops, {observers});
   const MicroBatch trained = f.micro_batch(0), evaluated = f.micro_batch(0);
-  tape.forward(trained);
-  tape.backward(trained, [](int) {});
+  tape.forward(f.model->units, trained);
+  tape.backward(f.model->units, trained, [](int) {});
   const c10::AutoGradMode no_gradients(false);
   at::Tensor x = at::empty({0});
   for (auto& unit : f.model->units) x = unit->forward(f.ops, x, evaluated);

@@ -95,13 +95,15 @@ TEST_P(PredictedMemory, IsWhatTheAccountSeesOnEveryRank) {
     for (size_t i = 0; i < kMemoryCategories; ++i) {
       const auto category = static_cast<MemoryCategory>(i);
       SCOPED_TRACE(message(to_string(category), " of rank ", rank));
-      const bool is_activations = category == MemoryCategory::activations;
-      const bool is_other = category == MemoryCategory::other;  // scalars are not planned
-      test::expect_near(memory.predicted[i], memory.peak[i], is_activations ? 0.1 : 0.02,
-                        is_other ? 4096 : 0);
+      // products of bfloat16 have scratch memory that depends on the CPU
+      const bool has_scratch =
+          category == MemoryCategory::activations && GetParam().dtype == std::string("bfloat16");
+      const bool has_scalars = category == MemoryCategory::other;  // and they are not planned
+      test::expect_near(memory.predicted[i], memory.peak[i], has_scratch ? 0.1 : 0.01,
+                        has_scalars ? 4096 : 0);
     }
     SCOPED_TRACE(message("total of rank ", rank));
-    test::expect_near(memory.predicted_total, memory.peak_total, 0.1);
+    test::expect_near(memory.predicted_total, memory.peak_total, 0.05);
   }
 }
 

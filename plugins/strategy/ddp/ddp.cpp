@@ -45,7 +45,7 @@ class Ddp final : public Strategy, public GradientReducer {
   void start(const Runtime& runtime) override {
     comm_ = &runtime.comm(kAxis);
     device_ = runtime.device;
-    bucket_of_.resize(runtime.parameters.size());
+    bucket_of_.resize(runtime.parameters.back()->index + 1);
   }
 
   void* query(std::string_view id) override {

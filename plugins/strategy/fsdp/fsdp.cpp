@@ -78,7 +78,7 @@ class Fsdp final : public Strategy {
     Comm* replicas = is_hybrid() ? &runtime.comm(kReplicas) : nullptr;
     for (const auto& group : groups_)
       units_.add(std::make_unique<RowGroup>(group, shards, replicas, runtime.device), false);
-    units_.finish_adding(policy_, runtime.units, runtime.parameters.size());
+    units_.finish_adding(policy_, runtime.units);
   }
 
   void* query(std::string_view id) override {

@@ -62,9 +62,9 @@ class Pipeline final : public Strategy, public Partitioner, public Scheduler {
     const int last = ranks * virtual_stages_ - 1;
     double sends = 0;
     for (int chunk = rank; chunk <= last; chunk += ranks) sends += (chunk < last) + (chunk > 0);
-    const at::ScalarType dtype = plan.dtype;
+    const at::ScalarType dtype = plan.parameters[0]->dtype;
     const double bytes =
-        sends * plan.num_micro_batches * plan.shape.elements() * c10::elementSize(dtype);
+        sends * plan.num_micro_batches * plan.shape.activation_elements() * c10::elementSize(dtype);
     plan.communication = {{kAxis, CLEAVE_SEND, dtype, bytes}, {kAxis, CLEAVE_RECV, dtype, 0}};
   }
 

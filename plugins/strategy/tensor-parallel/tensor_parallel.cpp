@@ -34,6 +34,7 @@ class TensorParallel final : public Strategy, public Partitioner, public OpsRewr
       throw ConfigError(message("sequence_parallel cuts sequences of ", plan.shape.tokens,
                                 " tokens over ", ranks_, " ranks, which does not divide; change ",
                                 "data.sequence_length or mesh.tensor"));
+    if (sequence_parallel_) plan.activation_ranks = ranks_;
     partition_matrices(plan);
     for (Parameter* parameter : plan.parameters)
       if (parameter->split.dim < 0 && is_sum_of_terms(*parameter))

@@ -69,7 +69,7 @@ class Zero final : public Strategy {
       units_.add(std::make_unique<FlatGroup>(group.parameters, keeps, comm, runtime.device),
                  group.keep_values);
     }
-    units_.finish_adding(policy_, runtime.units, runtime.parameters.size());
+    units_.finish_adding(policy_, runtime.units);
   }
 
   void* query(std::string_view id) override {

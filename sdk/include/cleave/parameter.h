@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,9 @@ struct MatrixSplit {
   int64_t block = 1;           ///< rows or columns that stay together: those of a head
   bool may_be_uneven = false;  ///< a vocabulary
 };
+
+/// Contributions to gradients, in the order in which they were made.
+using DeferredGradients = std::vector<std::function<void()>>;
 
 /// Units hold `Parameter&` handles and never tensors of their own, so a strategy can gather and
 /// free `value` behind them.
@@ -50,6 +54,8 @@ struct Parameter {
   /// The next contribution overwrites `gradient` and clears this; nothing is zeroed. Set by the
   /// host at the start of a step, and by a reducer that has taken a micro-batch's gradient.
   bool gradient_is_stale = true;
+  /// Where contributions to `gradient` wait while set (weight_gradient.h); who sets it runs them.
+  DeferredGradients* deferred = nullptr;
 
   int64_t num_elements() const {
     int64_t n = 1;
@@ -77,6 +83,7 @@ struct UnitInfo {
   int index;         ///< in forward order
   std::vector<Parameter*> parameters;
   UnitKind kind = UnitKind::layer;
+  int chunk = 0;             ///< part of the network; a Partitioner writes it (schedule.h)
   Recompute recompute = {};  ///< a Partitioner writes it
 };
 

@@ -13,6 +13,7 @@
 
 #include "cleave/ops.h"
 #include "cleave/parameter.h"
+#include "cleave/schedule.h"
 
 namespace cleave {
 
@@ -24,9 +25,9 @@ class Partitioner {
  public:
   static constexpr std::string_view kInterface = "cleave.partitioner/draft";
   /// Called before any strategy's plan(), with the same Plan that its own plan() gets: writes boxes
-  /// and axes of all three placements, and UnitInfo::recompute. A gradient that is `partial` along
-  /// an axis when the reducer has finished is summed by the host. Pure; throws ConfigError to
-  /// refuse.
+  /// and axes of all three placements, UnitInfo::recompute and chunk, Plan::activation_ranks. A
+  /// gradient that is `partial` along an axis when the reducer has finished is summed by the host.
+  /// Pure; throws ConfigError to refuse.
   virtual void partition(Plan& plan) = 0;
 
  protected:

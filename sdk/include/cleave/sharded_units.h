@@ -65,8 +65,7 @@ class ShardedUnits final : public GradientReducer, public ParameterSharder, publ
   /// A group with `keep_values` is kept whatever the policy says (small parameters).
   void add(std::unique_ptr<ShardGroup> group, bool keep_values);
   /// After the last add().
-  void finish_adding(const ShardingPolicy& policy, const std::vector<UnitInfo>& units,
-                     size_t num_parameters);
+  void finish_adding(const ShardingPolicy& policy, const std::vector<UnitInfo>& units);
 
   void allocate_weights(const std::vector<Parameter*>& parameters) override;
   void weights_changed() override;

@@ -45,11 +45,14 @@ struct Relation {
   std::string reason;      ///< completes "because ..."
 };
 
-/// Of one micro-batch: the activation between units is (sequences, tokens, features).
+/// Of one micro-batch: the activation between units is (sequences, tokens / ranks, features).
 struct MicroBatchShape {
   int64_t sequences;
   int64_t tokens;  ///< of a sequence
   int64_t features;
+  int64_t ranks = 1;  ///< that share it (sequence parallel)
+
+  int64_t activation_elements() const { return sequences * tokens / ranks * features; }
 };
 
 /// What the host knows before anything is allocated; a strategy reads it and writes its decisions.
@@ -57,13 +60,14 @@ struct MicroBatchShape {
 struct Plan {
   const Mesh& mesh;
   int rank;
-  std::vector<UnitInfo>& units;         ///< in forward order; strategies write `recompute`
-  std::vector<Parameter*>& parameters;  ///< table order; strategies write the placements
+  std::vector<UnitInfo>& units;         ///< of this rank, in forward order (partition(): of all)
+  std::vector<Parameter*>& parameters;  ///< that those use; strategies write the placements
   std::span<const Visit> visits = {};   ///< of a step, in order
   int64_t num_micro_batches = 1;        ///< of a step
   MicroBatchShape shape = {};
 
   std::vector<std::string> claimed_axes = {};  ///< split by this strategy alone
+  int64_t activation_ranks = 1;  ///< a Partitioner that cuts MicroBatchShape says it here
   /// Axes to divide (Mesh::divide), by the size of the inner groups. Only a claimed axis.
   std::map<std::string, int> divided_axes = {};
   std::vector<std::string> offers = {};  ///< capabilities that others may need

@@ -1,5 +1,6 @@
 // For who implements operations (ops.h): adding to Parameter::gradient. The first contribution of a
-// step overwrites, so nothing is zeroed.
+// step overwrites, so nothing is zeroed. While Parameter::deferred is set, contributions wait there
+// and keep their tensors alive.
 #pragma once
 
 #include <ATen/core/Tensor.h>
