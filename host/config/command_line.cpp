@@ -32,6 +32,8 @@ void add_check(CLI::App& app, CommandLine& line) {
   app.add_option("--world-size", line.world_size, "ranks to plan for")
       ->check(CLI::Range(1, std::numeric_limits<int32_t>::max()))
       ->type_name("N");
+  app.add_option("--schedule", line.schedule_picture, "draw the pipeline's schedule (SVG)")
+      ->type_name("FILE");
 }
 
 void add_verify(CLI::App& app, CommandLine& line) {

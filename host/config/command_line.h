@@ -29,7 +29,8 @@ struct CommandLine {
   std::vector<std::string> overrides;  ///< with config: "table.key=value", in order
   bool print_config = false;           ///< train: print the effective config instead of training
   std::optional<int> world_size;       ///< check
-  int64_t verify_steps = 10;           ///< verify
+  std::filesystem::path schedule_picture;  ///< check; empty: none
+  int64_t verify_steps = 10;               ///< verify
   PrepareRequest prepare;
   DescribeRequest describe;
   std::filesystem::path export_to;  ///< export

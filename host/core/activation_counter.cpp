@@ -81,8 +81,8 @@ int64_t linear_backward_temporary_bytes(const at::Tensor& x,
 // gradient that is a product of it.
 int64_t head_temporary_bytes(const at::Tensor& hidden, const Parameter& weight) {
   const auto shape = box_shape(weight);  // (V, C)
-  const int64_t rows =
-      std::min(hidden.numel() / hidden.size(-1), cross_entropy_chunk_rows(shape[0]));
+  const int64_t rows = std::min(hidden.numel() / hidden.size(-1),
+                                cross_entropy_chunk_rows(std::max<int64_t>(1, shape[0])));
   const int64_t logits = float_bytes(rows * shape[0]);
   if (is_fused(hidden)) return logits;
   return logits + hidden.element_size() * shape[0] * (rows + shape[1]);
@@ -159,7 +159,24 @@ at::Tensor ActivationCounter::embedding(const at::Tensor& tokens, Parameter& wei
   count({y});
   const auto kept =
       c10::make_intrusive<Kept>(*this, variable_list{}, is_fused(y) ? 0 : float_bytes(y.numel()));
-  return OperationFunction::apply(path, kNone, kNone, kept, variable_list{y})[0];
+  return region_out(OperationFunction::apply(path, kNone, kNone, kept, variable_list{y})[0]);
+}
+
+// x (B, T, C), gathered or cut.
+at::Tensor ActivationCounter::with_tokens(const at::Tensor& x, int64_t tokens) {
+  if (tokens == x.size(1)) return x;
+  const at::Tensor y = at::empty({x.size(0), tokens, x.size(2)}, x.options());
+  count({x, y});
+  const auto kept = c10::make_intrusive<Kept>(*this, variable_list{}, 0);
+  return OperationFunction::apply(x, kNone, kNone, kept, variable_list{y})[0];
+}
+
+at::Tensor ActivationCounter::region_in(const at::Tensor& x) {
+  return with_tokens(x, x.size(1) * activation_ranks_);
+}
+
+at::Tensor ActivationCounter::region_out(const at::Tensor& x) {
+  return with_tokens(x, x.size(1) / activation_ranks_);
 }
 
 at::Tensor ActivationCounter::rms_norm(const at::Tensor& x, Parameter&, double) {

@@ -17,6 +17,9 @@ namespace cleave {
 /// each CPU. Weights are cut as value_placement says; nothing else of a Parameter is looked at.
 class ActivationCounter final : public Ops, public UnitObserver {
  public:
+  /// `activation_ranks` share the tokens of an activation between regions.
+  explicit ActivationCounter(int64_t activation_ranks) : activation_ranks_(activation_ranks) {}
+
   at::Tensor embedding(const at::Tensor& tokens, Parameter& weight,
                        const at::Tensor& path) override;
   at::Tensor rms_norm(const at::Tensor& x, Parameter& weight, double eps) override;
@@ -27,8 +30,8 @@ class ActivationCounter final : public Ops, public UnitObserver {
   at::Tensor swiglu(const at::Tensor& gate, const at::Tensor& up) override;
   at::Tensor cross_entropy(const at::Tensor& hidden, Parameter& weight, const at::Tensor& targets,
                            const LossSink& sink) override;
-  at::Tensor region_in(const at::Tensor& x) override { return x; }
-  at::Tensor region_out(const at::Tensor& x) override { return x; }
+  at::Tensor region_in(const at::Tensor& x) override;
+  at::Tensor region_out(const at::Tensor& x) override;
 
   void before_unit(const UnitInfo& unit, int micro_batch, Phase phase) override;
   void after_unit(const UnitInfo& unit, int micro_batch, Phase phase) override;
@@ -46,9 +49,11 @@ class ActivationCounter final : public Ops, public UnitObserver {
   struct DroppedAttention;
 
   at::Tensor rotate(const at::Tensor& x);
+  at::Tensor with_tokens(const at::Tensor& x, int64_t tokens);
   /// `made` is alive from now on; the operation that made it holds `temporary_bytes` meanwhile.
   void count(const std::vector<at::Tensor>& made, int64_t temporary_bytes = 0);
 
+  int64_t activation_ranks_;
   LiveBytes live_;
   OfferedOutput offered_;
   Recompute recompute_;

@@ -30,7 +30,7 @@ class SeenUnit final : public Unit {
 
 ActivationForecast forecast_activations(const std::vector<std::unique_ptr<Unit>>& units,
                                         const MicroBatchShape& shape, int micro_batches_alive) {
-  ActivationCounter counter;
+  ActivationCounter counter(shape.ranks);
   std::vector<std::unique_ptr<Unit>> seen;
   for (const auto& unit : units) seen.push_back(std::make_unique<SeenUnit>(*unit, counter));
   Tape tape(counter, {{&counter}});
@@ -41,7 +41,7 @@ ActivationForecast forecast_activations(const std::vector<std::unique_ptr<Unit>>
   // from and to other pipeline ranks
   const auto arrival = [&](bool is_own_end) {
     if (is_own_end) return at::Tensor();
-    return at::empty({shape.sequences, shape.tokens / shape.ranks, shape.features},
+    return at::empty(at::IntArrayRef(shape.activation()),
                      meta.dtype(units[0]->info.parameters[0]->dtype));
   };
   for (int i = 0; i < micro_batches_alive; ++i)

@@ -70,16 +70,16 @@ void print_backends(std::ostream& out, const Communicators& communicators) {
 
 }  // namespace
 
-void print_plan(std::ostream& out, const RunConfig& config, const Mesh& mesh, Model& model,
-                const SolvedPlan& plan) {
+void print_plan(std::ostream& out, const PlannedRun& run) {
+  const RunConfig& config = run.config;
   out << "model: " << config.model.architecture << ", " << std::fixed << std::setprecision(2)
-      << static_cast<double>(model.table.num_elements()) * 1e-6 << " M parameters in "
-      << model.units.size() << " units\n"
-      << "mesh: " << mesh.to_string() << " = " << mesh.world_size() << " ranks\n";
-  print_batch(out, config, mesh);
-  print_dtypes(out, config.train.dtype, plan);
-  print_memory(out, plan);
-  out << "sent per rank and step, predicted: " << mib(plan.wire_bytes_per_step()) << "\n";
+      << static_cast<double>(run.model.table.num_elements()) * 1e-6 << " M parameters in "
+      << run.chunk_of_unit.size() << " units\n"
+      << "mesh: " << run.mesh.to_string() << " = " << run.mesh.world_size() << " ranks\n";
+  print_batch(out, config, run.mesh);
+  print_dtypes(out, config.train.dtype, run.plan);
+  print_memory(out, run.plan);
+  out << "sent per rank and step, predicted: " << mib(run.plan.wire_bytes_per_step()) << "\n";
 }
 
 void print_run(std::ostream& out, const RunConfig& config, const Dataset& dataset,

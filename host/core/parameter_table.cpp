@@ -13,6 +13,7 @@ Parameter& ParameterTable::use(UnitInfo& unit, const std::string& name, std::vec
     if (entry.name != name) continue;
     CLEAVE_CHECK(entry.shape == shape, "tied parameter ", name, " is used with two shapes");
     entry.units.push_back(unit.index);
+    entry.is_tied = true;
     unit.parameters.push_back(&entry);
     return entry;
   }

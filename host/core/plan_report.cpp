@@ -34,7 +34,7 @@ void print_ranks(std::ostream& out, const Mesh& mesh) {
 }
 
 std::string describe(const Placement& placement, const Mesh& mesh) {
-  constexpr const char* kKinds[] = {"replicate", "shard", "partial", "independent"};
+  constexpr const char* kKinds[] = {"replicate", "subset", "shard", "partial", "independent"};
   std::string text;
   for (const MeshAxis& axis : mesh.leaf_axes())
     if (axis.size > 1)

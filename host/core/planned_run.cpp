@@ -48,7 +48,7 @@ void place(Parameter& parameter, bool is_here, bool is_shared) {
   for (Placement* placement :
        {&parameter.value_placement, &parameter.gradient_placement, &parameter.state_placement}) {
     if (!is_here) placement->box.end[0] = placement->box.begin[0];
-    placement->axes[kPipeline] = is_shared ? AxisKind::replicate : AxisKind::shard;
+    placement->axes[kPipeline] = is_shared ? AxisKind::subset : AxisKind::shard;
   }
   if (is_shared) parameter.gradient_placement.axes[kPipeline] = AxisKind::partial;
 }
@@ -75,6 +75,11 @@ PlannedRun::PlannedRun(const RunConfig& run_config, int world_size, int run_rank
   plan = strategies.solve(planned, plan_backend(config));
   for (size_t i = 0; i < model.units.size(); ++i) model.units[i]->info = model.unit_infos[i];
   append(plan.memory, activation_memory(model.units, shape, max_open(actions())));
+  if (num_stages() > 1)
+    plan.memory.push_back({"received ahead",
+                           shape.activation_elements() *
+                               static_cast<int64_t>(c10::elementSize(model.parameters[0]->dtype)),
+                           MemoryCategory::activations});
   append(plan.memory, batch_memory(shape, num_micro_batches, config.data.ignore_token.has_value()));
 }
 

@@ -96,7 +96,8 @@ int run_verb(const CommandLine& line, const ProcessInfo& process, std::ostream& 
       break;
     case Verb::check: {
       const int launched = process.world_size > 1 ? process.world_size : 0;
-      check(load_run_config(line.config, line.overrides), line.world_size.value_or(launched), out);
+      check(load_run_config(line.config, line.overrides), line.world_size.value_or(launched),
+            line.schedule_picture, out);
       break;
     }
     case Verb::export_model:

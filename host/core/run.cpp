@@ -6,6 +6,7 @@
 #include "core/gather.h"
 #include "core/header.h"
 #include "core/layout.h"
+#include "core/pipeline_report.h"
 #include "core/plan_report.h"
 #include "core/planned_run.h"
 
@@ -55,7 +56,7 @@ void train(const TrainerContext& context, const SolvedPlan& plan, std::ostream& 
   std::optional<Reporter> reporter;
   if (context.rank == 0) {
     reporter.emplace(config.metrics, run_facts(context, plan), out);
-    print_plan(out, config, context.mesh, context.model, plan);
+    print_plan(out, context.run);
     print_run(out, config, context.dataset, context.communicators);
   }
   std::optional<Trace> trace;
@@ -64,15 +65,21 @@ void train(const TrainerContext& context, const SolvedPlan& plan, std::ostream& 
   trainer.train(reporter ? &*reporter : nullptr);
   if (!config.model.export_folder.empty()) export_weights(context, target, out);
   if (reporter) reporter->summary();
+  if (context.run.num_stages() > 1) {
+    const std::vector<double> unit_ms = trainer.unit_ms();
+    if (reporter) print_balance(out, context.run, unit_ms);
+  }
   if (trace) trace->write(config.metrics.directory);
 }
 
-void check(const RunConfig& config, int world_size, std::ostream& out) {
+void check(const RunConfig& config, int world_size, const std::filesystem::path& schedule_picture,
+           std::ostream& out) {
   PlannedRun run(config, world_size > 0 ? world_size : written_mesh_size(config), 0);
   check_tied_head(run.model);
   const Dataset dataset(open_tokens(config.data.path), config.data);
-  print_plan(out, config, run.mesh, run.model, run.plan);
+  print_plan(out, run);
   print_layout(out, run.mesh, run.model, run.plan);
+  print_pipeline(out, run, schedule_picture);
 }
 
 }  // namespace cleave

@@ -11,7 +11,8 @@ namespace cleave {
 void train(const TrainerContext& context, const SolvedPlan& plan, std::ostream& out);
 
 /// Solves and prints the plan of a run on `world_size` ranks (0: what [mesh] says); allocates
-/// nothing.
-void check(const RunConfig& config, int world_size, std::ostream& out);
+/// nothing. `schedule_picture`: see print_pipeline.
+void check(const RunConfig& config, int world_size, const std::filesystem::path& schedule_picture,
+           std::ostream& out);
 
 }  // namespace cleave

@@ -119,9 +119,11 @@ at::Tensor Tape::backward_input(Units units, const MicroBatch& micro_batch,
     const auto upcoming = advance(visit);
     if (hooks_.sharder) hooks_.sharder->unshard(visit, upcoming);
     DeferredGradients& deferred = deferred_[{info.index, micro_batch.index}];
-    for (Parameter* parameter : info.parameters) parameter->deferred = &deferred;
+    std::vector<DeferredGradients*> before;
+    for (Parameter* parameter : info.parameters)
+      before.push_back(std::exchange(parameter->deferred, &deferred));
     current = run_backward(*units[i], micro_batch, current);
-    for (Parameter* parameter : info.parameters) parameter->deferred = nullptr;
+    for (size_t p = 0; p < before.size(); ++p) info.parameters[p]->deferred = before[p];
     if (hooks_.sharder) hooks_.sharder->reshard(visit, upcoming);
   }
   return current;
@@ -129,6 +131,7 @@ at::Tensor Tape::backward_input(Units units, const MicroBatch& micro_batch,
 
 void Tape::backward_weight(Units units, const MicroBatch& micro_batch,
                            const std::function<void(int)>& after_unit) {
+  const c10::AutoGradMode no_grad(false);  // as where autograd would have made the contributions
   for (size_t i = units.size(); i-- > 0;) {
     const UnitInfo& info = units[i]->info;
     if (hooks_.reducer) hooks_.reducer->provide_gradients(info);

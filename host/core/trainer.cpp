@@ -53,9 +53,11 @@ Trainer::Trainer(const TrainerContext& context, Trace* trace)
                       static_cast<double>(context.config.train.global_batch_size *
                                           context.config.data.sequence_length)),
       trace_(trace),
+      timer_(context.run.chunk_of_unit.size()),
       ready_after_unit_(context.run.chunk_of_unit.size()) {
   UnitHooks hooks;
   hooks.observers.push_back(&ops_);
+  hooks.observers.push_back(&timer_);
   if (trace_) {
     trace_observer_ = std::make_unique<TraceObserver>(*trace_);
     hooks.observers.push_back(trace_observer_.get());
@@ -89,10 +91,8 @@ StageRunner::Context Trainer::stage_context() {
   const PlannedRun& run = context_.run;
   const MicroBatchShape& shape = run.shape;
   return {
-      context_.model.units,
-      run.num_chunks(),
-      context_.communicators.axis("pipeline"),
-      {shape.sequences, shape.tokens / shape.ranks, shape.features},
+      context_.model.units, run.num_chunks(), context_.communicators.axis("pipeline"),
+      shape.activation(),
       at::TensorOptions().dtype(scalar_type(context_.config.train.dtype)).device(context_.device)};
 }
 
@@ -120,6 +120,19 @@ void Trainer::train(Reporter* reporter) {
   }
 }
 
+std::vector<double> Trainer::unit_ms() {
+  bool is_first = true;
+  for (const MeshAxis& axis : context_.mesh.axes())
+    is_first &= axis.name == "pipeline" || context_.mesh.coordinate(context_.rank, axis.name) == 0;
+  const auto units = static_cast<int64_t>(timer_.ms().size());
+  at::Tensor ms = at::zeros({units}, at::kDouble);
+  for (int64_t i = 0; is_first && i < units; ++i) ms[i] = timer_.ms()[i] / num_timed_steps_;
+  ms = ms.to(context_.device);
+  context_.communicators.world().all_reduce(ms).wait_host();
+  ms = ms.cpu();
+  return {ms.const_data_ptr<double>(), ms.const_data_ptr<double>() + units};
+}
+
 StepRecord Trainer::train_step(int64_t step) {
   const auto begin = Clock::now();
   const Batch batch = read_batch(context_.dataset, context_.config, context_.mesh, context_.rank,
@@ -134,6 +147,7 @@ StepRecord Trainer::train_step(int64_t step) {
                       context_.config.data.ignore_token.value_or(-1)};
 
   const StageTimes times = forward_backward(step, batch, sink, count);
+  ++num_timed_steps_;
   if (GradientReducer* reducer = context_.strategies.gradient_reducer())
     reducer->finish_gradients();
   partial_gradients_->sum();

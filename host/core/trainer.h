@@ -18,6 +18,7 @@
 #include "core/tape.h"
 #include "core/torch_ops.h"
 #include "core/trace_observer.h"
+#include "core/unit_timer.h"
 #include "report/reporter.h"
 #include "report/trace.h"
 
@@ -51,6 +52,9 @@ class Trainer {
   /// on a non-finite gradient or an empty batch.
   void train(Reporter* reporter);
 
+  /// Collective: time that each unit takes a step, by unit index, on the first rank that holds it.
+  std::vector<double> unit_ms();
+
   /// One optimizer update (from 0). Every rank returns the same record.
   StepRecord train_step(int64_t step);
 
@@ -75,6 +79,8 @@ class Trainer {
   TorchOps ops_;
   Trace* trace_;
   std::unique_ptr<TraceObserver> trace_observer_;
+  UnitTimer timer_;
+  int64_t num_timed_steps_ = 0;
   std::unique_ptr<Tape> tape_;  // made after the strategies have rewritten the ops
   std::unique_ptr<PartialGradients> partial_gradients_;
   std::unique_ptr<Optimizer> optimizer_;

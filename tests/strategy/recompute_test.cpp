@@ -208,7 +208,7 @@ TEST(Recompute, OfAllUnitsLosesNoGradient) {
   const test::TemporaryFolder folder;
   const RunConfig config = test::tiny_config(folder);
   Model model(config);
-  model.table.materialize(at::kCPU, model.initial_weights, nullptr);
+  model.table.materialize(at::kCPU, model.initial_weights, model.parameters);
   for (Parameter* parameter : model.parameters)
     parameter->gradient = at::zeros_like(parameter->value);
   const auto f64 = at::TensorOptions().dtype(at::kDouble);
@@ -220,11 +220,11 @@ TEST(Recompute, OfAllUnitsLosesNoGradient) {
   const auto gradients = [&](bool recompute) {
     for (const auto& unit : model.units) unit->info.recompute.unit = recompute;
     TorchOps ops;
-    Tape tape(model.units, ops, {});
+    Tape tape(ops, {});
     std::vector<at::Tensor> all;
     for (Parameter* parameter : model.parameters) parameter->gradient_is_stale = true;
-    tape.forward(micro_batch);
-    tape.backward(micro_batch, [](int) {});
+    tape.forward(model.units, micro_batch);
+    tape.backward(model.units, micro_batch, [](int) {});
     for (Parameter* parameter : model.parameters) all.push_back(parameter->gradient.clone());
     return all;
   };

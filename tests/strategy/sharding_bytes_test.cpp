@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "core/planned_run.h"
-#include "core/rank.h"
+#include "measured_memory.h"
 #include "support/equivalence.h"
 
 namespace cleave {
@@ -26,48 +26,24 @@ void PrintTo(const Sharding& sharding, std::ostream* out) {
 }
 
 // Micro-batches of one sequence.
-RunConfig config_of(const test::TemporaryFolder& folder, const Sharding& sharding, int ranks,
+RunConfig config_of(const test::TemporaryFolder& folder, const Sharding& sharding, int data_ranks,
                     int num_micro_batches) {
   RunConfig config = test::tiny_config(folder);
   config.train.steps = 2;
   config.train.micro_batch_size = 1;
-  config.train.global_batch_size = ranks * num_micro_batches;
+  config.train.global_batch_size = data_ranks * num_micro_batches;
   config.strategies = {test::strategy(sharding.strategy, sharding.options)};
   return config;
 }
 
-/// A rank's run, with nothing allocated or sent by the test.
-struct Measured {
-  std::vector<StepRecord> records;
-  std::map<MemoryCategory, int64_t> peak_bytes;
-  int64_t total_peak_bytes;
-};
-
-std::vector<Measured> measure(const RunConfig& config, int ranks) {
-  std::vector<Measured> results(ranks);
-  const auto train = [&](const TrainerContext& context, const SolvedPlan&) {
-    Measured& result = results[context.rank];
-    Trainer trainer(context, nullptr);
-    for (int64_t step = 0; step < config.train.steps; ++step)
-      result.records.push_back(trainer.train_step(step));
-    for (int i = 0; i < static_cast<int>(MemoryCategory::count); ++i) {
-      const auto category = static_cast<MemoryCategory>(i);
-      result.peak_bytes[category] = context.memory.peak_bytes(category);
-    }
-    result.total_peak_bytes = context.memory.peak_bytes();
-  };
-  run_as_threads(ranks, [&](const ProcessInfo& process, const Bootstrap& bootstrap,
-                            const std::function<void()>& on_failure) {
-    run_as_rank(config, process, bootstrap, on_failure, train);
-  });
-  return results;
-}
-
-int64_t predicted_bytes(const SolvedPlan& plan, MemoryCategory category) {
-  int64_t bytes = 0;
-  for (const MemoryItem& item : plan.memory)
-    if (item.category == category) bytes += item.bytes;
-  return bytes;
+void expect_sent_as_predicted(const RunConfig& config, int ranks) {
+  double predicted = 0;  // the largest rank's, as measured
+  for (int rank = 0; rank < ranks; ++rank)
+    predicted = std::max(predicted, PlannedRun(config, ranks, rank).plan.wire_bytes_per_step());
+  const auto results = test::run_ranks(config, ranks);
+  EXPECT_NEAR(results[0].records.back().wire_bytes / predicted, 1.0, 0.01)
+      << config.train.dtype << ", " << ranks << " ranks, global batch "
+      << config.train.global_batch_size;
 }
 
 class ShardingBytes : public testing::TestWithParam<Sharding> {};
@@ -89,12 +65,18 @@ TEST_P(ShardingBytes, SentPerStepArePredicted) {
         RunConfig config = config_of(folder, GetParam(), ranks, num_micro_batches);
         config.train.dtype = dtype;
         config.model.tie_word_embeddings = ranks == 3;
-        const double predicted = PlannedRun(config, ranks, 0).plan.wire_bytes_per_step();
-        const auto results = measure(config, ranks);
-        for (const StepRecord& record : results[0].records)
-          EXPECT_NEAR(record.wire_bytes / predicted, 1.0, 0.01)
-              << dtype << ", " << ranks << " ranks, " << num_micro_batches << " micro-batches";
+        expect_sent_as_predicted(config, ranks);
       }
+}
+
+TEST_P(ShardingBytes, SentUnderPipelineArePredicted) {
+  const test::TemporaryFolder folder;
+  for (const char* schedule : {"\"1f1b\"", "\"gpipe\"", "\"zb-h1\""}) {
+    RunConfig config = config_of(folder, GetParam(), 2, 3);
+    config.strategies.push_back(test::strategy("pipeline", {{"schedule", schedule}}));
+    config.mesh = {{"pipeline", 2}};
+    expect_sent_as_predicted(config, 4);
+  }
 }
 
 TEST_P(ShardingBytes, HeldArePredictedToTheByte) {
@@ -104,33 +86,27 @@ TEST_P(ShardingBytes, HeldArePredictedToTheByte) {
       RunConfig config = config_of(folder, GetParam(), ranks, 2);
       config.train.dtype = dtype;
       config.model.tie_word_embeddings = ranks == 3;
-      const auto results = measure(config, ranks);
-      for (int rank = 0; rank < ranks; ++rank) {
-        const PlannedRun run(config, ranks, rank);
+      for (const test::MeasuredMemory& rank : test::measure_memory(config, ranks))
         for (MemoryCategory category :
-             {MemoryCategory::parameters, MemoryCategory::master, MemoryCategory::gradients})
-          EXPECT_EQ(results[rank].peak_bytes.at(category), predicted_bytes(run.plan, category))
-              << to_string(category) << " of rank " << rank << " of " << ranks << ", " << dtype;
-      }
+             {MemoryCategory::parameters, MemoryCategory::master, MemoryCategory::gradients}) {
+          const auto i = static_cast<size_t>(category);
+          EXPECT_EQ(rank.peak[i], rank.predicted[i])
+              << to_string(category) << ", " << dtype << ", " << ranks << " ranks";
+        }
     }
 }
 
 TEST(HybridBytes, SentPerStepArePredicted) {
   const test::TemporaryFolder folder;
   for (const auto& [ranks, shard_size] : {std::pair{4, "2"}, {6, "2"}, {6, "3"}, {3, "1"}})
-    for (int num_micro_batches : {1, 3}) {
-      const RunConfig config =
-          config_of(folder, {"fsdp", {{"shard_size", shard_size}}}, ranks, num_micro_batches);
-      const double predicted = PlannedRun(config, ranks, 0).plan.wire_bytes_per_step();
-      const auto results = measure(config, ranks);
-      for (const StepRecord& record : results[0].records)
-        EXPECT_NEAR(record.wire_bytes / predicted, 1.0, 0.01)
-            << ranks << " ranks in groups of " << shard_size;
-    }
+    for (int num_micro_batches : {1, 3})
+      expect_sent_as_predicted(
+          config_of(folder, {"fsdp", {{"shard_size", shard_size}}}, ranks, num_micro_batches),
+          ranks);
 }
 
-// DESIGN's formulas: zero-1 2 P, zero-2 (G + 1) P, zero-3 and fsdp 3 G P, each x 4 (N-1)/N bytes; a
-// unit that runs twice in a row is gathered once.
+// zero-1 2 P, zero-2 (G + 1) P, zero-3 and fsdp 3 G P, each x 4 (N-1)/N bytes; a unit that runs
+// twice in a row is gathered once.
 TEST(ShardingFormulas, SentPerStep) {
   const test::TemporaryFolder folder;
   constexpr int kRanks = 4;
@@ -151,9 +127,13 @@ TEST(ShardingFormulas, SentPerStep) {
   }
 }
 
-// Bytes of a unit's parameters that are not tied, as a buffer may hold them: aligned, and padded to
-// the ranks.
-std::vector<int64_t> unit_bytes(const PlannedRun& run, int ranks) {
+int64_t peak(const test::MeasuredMemory& rank, MemoryCategory category) {
+  return rank.peak[static_cast<size_t>(category)];
+}
+
+// Of `count` units, the largest ones: what buffers of their parameters hold, aligned, and padded to
+// the ranks. Tied weights are left out.
+int64_t largest_units(const PlannedRun& run, int ranks, int count) {
   std::vector<int64_t> bytes;
   for (const UnitInfo& unit : run.model.unit_infos) {
     int64_t elements = 16 * ranks;
@@ -162,7 +142,7 @@ std::vector<int64_t> unit_bytes(const PlannedRun& run, int ranks) {
     bytes.push_back(4 * elements);
   }
   std::sort(bytes.begin(), bytes.end(), std::greater<>());
-  return bytes;
+  return std::accumulate(bytes.begin(), bytes.begin() + count, int64_t{0});
 }
 
 int64_t shard_bytes(const PlannedRun& run) {
@@ -170,10 +150,6 @@ int64_t shard_bytes(const PlannedRun& run) {
   for (const Parameter* parameter : run.model.parameters)
     bytes += 4 * parameter->state_placement.num_elements();
   return bytes;
-}
-
-int64_t sum_of_largest(const std::vector<int64_t>& bytes, int count) {
-  return std::accumulate(bytes.begin(), bytes.begin() + count, int64_t{0});
 }
 
 TEST(PeakParameters, AreTheShardAndTheUnitsInUse) {
@@ -184,12 +160,11 @@ TEST(PeakParameters, AreTheShardAndTheUnitsInUse) {
       Sharding with_prefetch = sharding;
       with_prefetch.options.push_back({"prefetch_units", std::to_string(prefetch)});
       const RunConfig config = config_of(folder, with_prefetch, kRanks, 2);
-      const auto results = measure(config, kRanks);
+      const auto results = test::measure_memory(config, kRanks);
       for (int rank = 0; rank < kRanks; ++rank) {
         const PlannedRun run(config, kRanks, rank);
-        const int64_t bound =
-            shard_bytes(run) + sum_of_largest(unit_bytes(run, kRanks), 1 + prefetch);
-        EXPECT_LE(results[rank].peak_bytes.at(MemoryCategory::parameters), bound)
+        const int64_t bound = shard_bytes(run) + largest_units(run, kRanks, 1 + prefetch);
+        EXPECT_LE(peak(results[rank], MemoryCategory::parameters), bound)
             << sharding.strategy << ", prefetch " << prefetch;
         EXPECT_LT(bound, 4 * run.model.table.num_elements());  // else it would say nothing
       }
@@ -205,14 +180,12 @@ TEST(PeakGradients, AreTheShardAndTwoBuckets) {
       for (int num_micro_batches : {1, 4}) {
         RunConfig config = config_of(folder, sharding, kRanks, num_micro_batches);
         config.model.tie_word_embeddings = tied;
-        const auto results = measure(config, kRanks);
         const PlannedRun run(config, kRanks, 0);
         const int64_t tied_bytes =
             tied ? 4 * config.model.vocab_size * config.model.hidden_size + 64 * kRanks : 0;
-        const int64_t bound =
-            shard_bytes(run) + sum_of_largest(unit_bytes(run, kRanks), 2) + tied_bytes;
-        for (const Measured& rank : results)
-          EXPECT_LE(rank.peak_bytes.at(MemoryCategory::gradients), bound)
+        const int64_t bound = shard_bytes(run) + largest_units(run, kRanks, 2) + tied_bytes;
+        for (const test::MeasuredMemory& rank : test::measure_memory(config, kRanks))
+          EXPECT_LE(peak(rank, MemoryCategory::gradients), bound)
               << sharding.strategy << (tied ? ", tied" : "") << ", " << num_micro_batches;
         EXPECT_LT(bound, 4 * run.model.table.num_elements());
       }
@@ -222,11 +195,11 @@ TEST(PeakMemory, DoesNotGrowWithAccumulation) {
   const test::TemporaryFolder folder;
   for (const Sharding& sharding :
        {Sharding{"zero", {{"stage", "2"}}}, Sharding{"zero", {{"stage", "3"}}}, Sharding{"fsdp"}}) {
-    const auto peak = [&](int num_micro_batches) {
+    const auto total = [&](int num_micro_batches) {
       const RunConfig config = config_of(folder, sharding, 3, num_micro_batches);
-      return measure(config, 3)[0].total_peak_bytes;
+      return static_cast<double>(test::measure_memory(config, 3)[0].peak_total);
     };
-    EXPECT_NEAR(static_cast<double>(peak(4)) / peak(1), 1.0, 0.05) << sharding.strategy;
+    EXPECT_NEAR(total(4) / total(1), 1.0, 0.05) << sharding.strategy;
   }
 }
 
@@ -234,28 +207,27 @@ TEST(PeakMemory, DoesNotGrowWithAccumulation) {
 TEST(PeakMemory, GrowsByTheShareOfAnAddedLayer) {
   const test::TemporaryFolder folder;
   constexpr int kRanks = 4;
-  std::map<int, Measured> by_layers;
+  std::map<int, test::MeasuredMemory> by_layers;
   int64_t layer_elements = 0;
   for (int layers : {8, 16, 32}) {
     RunConfig config = config_of(folder, {"fsdp"}, kRanks, 1);
     config.model.num_hidden_layers = layers;
-    by_layers[layers] = measure(config, kRanks)[0];
+    by_layers[layers] = test::measure_memory(config, kRanks)[0];
     const PlannedRun run(config, kRanks, 0);
     layer_elements = 0;
     for (const Parameter* parameter : run.model.unit_infos[1].parameters)
       layer_elements += parameter->num_elements();
   }
+  const double share = static_cast<double>(layer_elements) / kRanks;
   for (const auto& [few, many] : {std::pair{8, 16}, {16, 32}}) {
     const auto added = [&](MemoryCategory category) {
-      return static_cast<double>(by_layers[many].peak_bytes.at(category) -
-                                 by_layers[few].peak_bytes.at(category)) /
+      return static_cast<double>(peak(by_layers[many], category) - peak(by_layers[few], category)) /
              (many - few);
     };
-    const double share = static_cast<double>(layer_elements) / kRanks;
     EXPECT_NEAR(added(MemoryCategory::parameters) / (4 * share), 1.0, 0.02);
     EXPECT_NEAR(added(MemoryCategory::gradients) / (4 * share), 1.0, 0.02);
     EXPECT_NEAR(added(MemoryCategory::optimizer) / (8 * share), 1.0, 0.02);
-    const auto total = by_layers[many].total_peak_bytes - by_layers[few].total_peak_bytes;
+    const auto total = by_layers[many].peak_total - by_layers[few].peak_total;
     EXPECT_LE(static_cast<double>(total) / (many - few),
               16 * share + 1.02 * added(MemoryCategory::activations));
   }

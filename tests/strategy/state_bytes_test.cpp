@@ -1,5 +1,5 @@
 // ZeRO's formulas (Rajbhandari et al. 2020, arXiv:1910.02054), measured: bytes of model states per
-// rank with P parameters on N ranks.
+// rank with P parameters on N ranks; and what one more layer costs.
 #include <gtest/gtest.h>
 
 #include "core/planned_run.h"
@@ -17,6 +17,7 @@ struct Share {
 
 struct Case {
   const char* dtype;
+  std::vector<int> ranks;
   PluginTable strategy;
   Share parameters, master, gradients, optimizer;
 };
@@ -43,26 +44,31 @@ RunConfig config_of(const test::TemporaryFolder& folder, const Case& c, int rank
   return config;
 }
 
+const std::vector<int> kOneToFour = {1, 2, 3, 4};
+const std::vector<int> kThree = {3};
+
 class StateBytes : public testing::TestWithParam<Case> {};
 INSTANTIATE_TEST_SUITE_P(
     Float32, StateBytes,
-    testing::Values(Case{"float32", test::strategy("ddp"), {4, 0}, {}, {4, 0}, {8, 0}},
-                    Case{"float32", zero("1"), {4, 0}, {}, {4, 0}, {0, 8}},
-                    Case{"float32", zero("2"), {4, 0}, {}, {0, 4}, {0, 8}},
-                    Case{"float32", zero("3"), {0, 4}, {}, {0, 4}, {0, 8}},
-                    Case{"float32", test::strategy("fsdp"), {0, 4}, {}, {0, 4}, {0, 8}}));
+    testing::Values(
+        Case{"float32", kOneToFour, test::strategy("ddp"), {4, 0}, {}, {4, 0}, {8, 0}},
+        Case{"float32", kOneToFour, zero("1"), {4, 0}, {}, {4, 0}, {0, 8}},
+        Case{"float32", kOneToFour, zero("2"), {4, 0}, {}, {0, 4}, {0, 8}},
+        Case{"float32", kOneToFour, zero("3"), {0, 4}, {}, {0, 4}, {0, 8}},
+        Case{"float32", kOneToFour, test::strategy("fsdp"), {0, 4}, {}, {0, 4}, {0, 8}}));
 INSTANTIATE_TEST_SUITE_P(
     Bfloat16, StateBytes,
-    testing::Values(Case{"bfloat16", test::strategy("ddp"), {2, 0}, {4, 0}, {4, 0}, {8, 0}},
-                    Case{"bfloat16", zero("1"), {2, 0}, {0, 4}, {4, 0}, {0, 8}},
-                    Case{"bfloat16", zero("2"), {2, 0}, {0, 4}, {0, 4}, {0, 8}},
-                    Case{"bfloat16", zero("3"), {0, 0}, {0, 4}, {0, 4}, {0, 8}},
-                    Case{"bfloat16", test::strategy("fsdp"), {0, 0}, {0, 4}, {0, 4}, {0, 8}}));
+    testing::Values(
+        Case{"bfloat16", kThree, test::strategy("ddp"), {2, 0}, {4, 0}, {4, 0}, {8, 0}},
+        Case{"bfloat16", kThree, zero("1"), {2, 0}, {0, 4}, {4, 0}, {0, 8}},
+        Case{"bfloat16", kThree, zero("2"), {2, 0}, {0, 4}, {0, 4}, {0, 8}},
+        Case{"bfloat16", kThree, zero("3"), {0, 0}, {0, 4}, {0, 4}, {0, 8}},
+        Case{"bfloat16", kThree, test::strategy("fsdp"), {0, 0}, {0, 4}, {0, 4}, {0, 8}}));
 
 TEST_P(StateBytes, FollowTheFormulaAndTheStatedBuffers) {
   const Case& c = GetParam();
   const test::TemporaryFolder folder;
-  for (int ranks : {1, 2, 3, 4}) {
+  for (int ranks : c.ranks) {
     const RunConfig config = config_of(folder, c, ranks);
     const double parameters =
         static_cast<double>(PlannedRun(config, ranks, 0).model.table.num_elements());
@@ -80,6 +86,31 @@ TEST_P(StateBytes, FollowTheFormulaAndTheStatedBuffers) {
         test::expect_near(rank.predicted[i], rank.peak[i], 0.02);
       }
   }
+}
+
+TEST(MemoryOfALayer, IsItsShardAndItsInputUnderFsdpWithFullRecompute) {
+  constexpr int kRanks = 4;
+  const test::TemporaryFolder folder;
+  RunConfig config = test::tiny_config(folder);
+  config.model = {"qwen2", 97, 64, 160, 8, 4, 2, 16, 10000.0, 1e-6, 0.02, true, false};
+  config.data.sequence_length = 32;
+  config.train.steps = 2;
+  config.train.global_batch_size = 8;
+  config.strategies = {test::strategy("fsdp"),
+                       test::strategy("activation-checkpoint", {{"mode", "\"full\""}})};
+  const PlannedRun planned(config, kRanks, 0);
+  int64_t elements = 0;
+  for (const Parameter* parameter : planned.model.unit_infos[1].parameters)
+    elements += parameter->num_elements();
+  const int64_t input_bytes = int64_t{4} * config.train.micro_batch_size *
+                              config.data.sequence_length * config.model.hidden_size;
+  std::vector<int64_t> peaks;
+  for (int layers : {8, 16, 32}) {
+    config.model.num_hidden_layers = layers;
+    peaks.push_back(test::measure_memory(config, kRanks)[0].peak_total);
+  }
+  test::expect_near(16 * elements / kRanks + input_bytes, (peaks[1] - peaks[0]) / 8, 0.02);
+  test::expect_near(16 * elements / kRanks + input_bytes, (peaks[2] - peaks[1]) / 16, 0.02);
 }
 
 }  // namespace

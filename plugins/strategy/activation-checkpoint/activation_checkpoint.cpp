@@ -54,7 +54,7 @@ Recompute selected(const std::vector<std::string_view>& names) {
   return recompute;
 }
 
-class ActivationCheckpoint final : public Strategy {
+class ActivationCheckpoint final : public Strategy, public Partitioner {
  public:
   explicit ActivationCheckpoint(const cleave_options* values) {
     const Options options(values);
@@ -74,20 +74,23 @@ class ActivationCheckpoint final : public Strategy {
     }
   }
 
-  void plan(Plan& plan) override {
-    plan.offers = {"activations.recomputed"};
-    for (size_t layer = 0; layer + 2 < plan.units.size(); ++layer) {
-      UnitInfo& unit = plan.units[layer + 1];
+  void partition(Plan& plan) override {
+    int64_t layer = 0;
+    for (UnitInfo& unit : plan.units) {
+      if (unit.kind != UnitKind::layer) continue;
       const Recompute& set = unit.recompute;
       if (set.unit || set.norm || set.attention || set.mlp)
         throw ConfigError(message(unit.name, " is recomputed already, as another strategy set; ",
                                   "use one of the two"));
-      if (layer % static_cast<size_t>(every_) == 0) unit.recompute = recompute_;
+      if (layer++ % every_ == 0) unit.recompute = recompute_;
     }
   }
 
+  void plan(Plan& plan) override { plan.offers = {"activations.recomputed"}; }
   void start(const Runtime&) override {}
-  void* query(std::string_view) override { return nullptr; }
+  void* query(std::string_view id) override {
+    return id == Partitioner::kInterface ? static_cast<Partitioner*>(this) : nullptr;
+  }
   void quiesce() override {}
   void destroy() override { delete this; }
 

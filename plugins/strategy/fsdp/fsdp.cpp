@@ -18,8 +18,6 @@
 //   between groups     8 (N/S-1)/(N/S) P/S, an all-reduce of the rank's gradients once a step
 // No padding is sent: rows divide unevenly as in torch.chunk, and the last ranks may hold none. A
 // tied weight's gradient is whole from its first to its last use in a backward.
-#include <numeric>
-
 #include "cleave/error.h"
 #include "cleave/sharding_plan.h"
 #include "row_group.h"
@@ -43,7 +41,7 @@ class Fsdp final : public Strategy {
   explicit Fsdp(const cleave_options* values) {
     const Options options(values);
     reshard_after_forward_ = options.text("reshard_after_forward");
-    num_shards_ = static_cast<int>(options.integer("shard_size"));
+    shard_size_ = static_cast<int>(options.integer("shard_size"));
     policy_.reduce_each = options.text("accumulation") == "reduce-each";
     policy_.prefetch = static_cast<int>(options.integer("prefetch_units"));
     policy_.overlap = options.flag("overlap");
@@ -63,13 +61,7 @@ class Fsdp final : public Strategy {
     std::vector<GroupSize> sizes;
     for (const auto& group : groups_) sizes.push_back(place(group, plan));
     add_step_needs(plan, sizes, policy_, shard_axis(), num_shards_);
-    if (!is_hybrid()) return;
-    const int64_t shard_elements =
-        std::accumulate(sizes.begin(), sizes.end(), int64_t{0},
-                        [](int64_t sum, const auto& size) { return sum + size.shard_elements; });
-    const double replicas = num_ranks_ / num_shards_;
-    plan.communication.push_back({kReplicas, CLEAVE_ALL_REDUCE, at::kFloat,
-                                  sizeof(float) * shard_elements * 2 * (replicas - 1) / replicas});
+    if (is_hybrid()) add_replica_sum(plan, sizes);
   }
 
   void start(const Runtime& runtime) override {
@@ -97,11 +89,19 @@ class Fsdp final : public Strategy {
   const char* shard_axis() const { return is_hybrid() ? kShards : kAxis; }
 
   void divide(Plan& plan) {
-    if (num_shards_ == 0) num_shards_ = num_ranks_;
+    num_shards_ = shard_size_ == 0 ? num_ranks_ : shard_size_;
     if (num_shards_ > num_ranks_ || num_ranks_ % num_shards_ != 0)
-      throw ConfigError(message("shard_size = ", num_shards_, " does not divide the axis ", kAxis,
+      throw ConfigError(message("shard_size = ", shard_size_, " does not divide the axis ", kAxis,
                                 " of size ", num_ranks_, "; use ", divisors(num_ranks_)));
     if (is_hybrid()) plan.divided_axes = {{kAxis, num_shards_}};
+  }
+
+  void add_replica_sum(Plan& plan, const std::vector<GroupSize>& sizes) const {
+    int64_t bytes = 0;
+    for (const GroupSize& size : sizes) bytes += int64_t{sizeof(float)} * size.shard_elements;
+    const double share = 1.0 - static_cast<double>(num_shards_) / num_ranks_;
+    plan.communication.push_back(
+        {kReplicas, CLEAVE_ALL_REDUCE, at::kFloat, 2 * share * static_cast<double>(bytes)});
   }
 
   // A unit each, in the order in which gradients get ready; tied weights alone, because their
@@ -111,7 +111,7 @@ class Fsdp final : public Strategy {
     for (auto unit = units.rbegin(); unit != units.rend(); ++unit) {
       std::vector<Parameter*> own;
       for (Parameter* parameter : backward_order({*unit}))
-        if (parameter->units.size() == 1)
+        if (!parameter->is_tied)
           own.push_back(parameter);
         else
           groups.push_back({parameter});
@@ -129,8 +129,9 @@ class Fsdp final : public Strategy {
   }
 
   std::string reshard_after_forward_;
-  int num_shards_;  // ranks that share the rows
-  int num_ranks_ = 1;
+  int shard_size_;
+  int num_ranks_ = 1;   // of the axis
+  int num_shards_ = 1;  // ranks that share the rows
   ShardingPolicy policy_;
   std::vector<std::vector<Parameter*>> groups_;
   ShardedUnits units_;

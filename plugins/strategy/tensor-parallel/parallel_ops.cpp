@@ -14,26 +14,41 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Function;
 using torch::autograd::variable_list;
 
-// What a border does to an activation: (B, T, C), or (B, T/N, C) where it is cut. A term of a sum
+// Weight gradients that nothing waits for.
+void run(DeferredGradients* contributions) {
+  if (!contributions) return;
+  for (const auto& contribution : std::exchange(*contributions, {})) contribution();
+}
+
+// What a border does to an activation: (B, T, C), or (1, B T/N, C) where it is cut. A term of a sum
 // has no other reader than the border: it becomes the sum in place.
-at::Tensor sum(const at::Tensor& x, Comm& comm) {
+at::Tensor sum(const at::Tensor& x, Comm& comm, DeferredGradients* meanwhile = nullptr) {
   at::Tensor y = x.contiguous();
-  comm.all_reduce(y).wait();
+  Work work = comm.all_reduce(y);
+  run(meanwhile);
+  work.wait();
   return y.view_as(y);
 }
 
-at::Tensor sum_and_cut(const at::Tensor& x, Comm& comm) {
-  at::Tensor y = at::empty({x.size(0), x.size(1) / comm.size(), x.size(2)}, x.options());
-  comm.reduce_scatter(y, x.contiguous()).wait();
+at::Tensor sum_and_cut(const at::Tensor& x, Comm& comm, DeferredGradients* meanwhile = nullptr) {
+  const int64_t rows = x.size(0) * x.size(1) / comm.size();
+  at::Tensor y = at::empty({1, rows, x.size(2)}, x.options());
+  Work work = comm.reduce_scatter(y, x.contiguous());
+  run(meanwhile);
+  work.wait();
   return y;
 }
 
-at::Tensor gather(const at::Tensor& x, Comm& comm) {
-  at::Tensor y = at::empty({x.size(0), x.size(1) * comm.size(), x.size(2)}, x.options());
+at::Tensor gather(const at::Tensor& x, int64_t sequences, Comm& comm) {
+  const int64_t tokens = x.size(1) * comm.size() / sequences;
+  at::Tensor y = at::empty({sequences, tokens, x.size(2)}, x.options());
   comm.all_gather(y, x.contiguous()).wait();
   return y;
 }
 
+DeferredGradients* waiting_of(AutogradContext* context) {
+  return reinterpret_cast<DeferredGradients*>(context->saved_data["waiting"].toInt());
+}
 Comm& comm_of(AutogradContext* context) {
   return *reinterpret_cast<Comm*>(context->saved_data["comm"].toInt());
 }
@@ -43,12 +58,14 @@ void keep(AutogradContext* context, Comm* comm) {
 
 // Megatron-LM's f: each rank's gradient of the input is a term of the sum.
 struct EnterFunction : Function<EnterFunction> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, Comm* comm) {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, Comm* comm,
+                            DeferredGradients* waiting) {
     keep(context, comm);
+    context->saved_data["waiting"] = reinterpret_cast<int64_t>(waiting);
     return x.view_as(x);
   }
   static variable_list backward(AutogradContext* context, variable_list dy) {
-    return {sum(dy[0], comm_of(context)), at::Tensor()};
+    return {sum(dy[0], comm_of(context), waiting_of(context)), at::Tensor(), at::Tensor()};
   }
 };
 
@@ -63,22 +80,27 @@ struct LeaveFunction : Function<LeaveFunction> {
 };
 
 struct GatherFunction : Function<GatherFunction> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, Comm* comm) {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, int64_t sequences,
+                            Comm* comm, DeferredGradients* waiting) {
     keep(context, comm);
-    return gather(x, *comm);
+    context->saved_data["waiting"] = reinterpret_cast<int64_t>(waiting);
+    return gather(x, sequences, *comm);
   }
   static variable_list backward(AutogradContext* context, variable_list dy) {
-    return {sum_and_cut(dy[0], comm_of(context)), at::Tensor()};
+    return {sum_and_cut(dy[0], comm_of(context), waiting_of(context)), at::Tensor(), at::Tensor(),
+            at::Tensor()};
   }
 };
 
 struct SumAndCutFunction : Function<SumAndCutFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, Comm* comm) {
     keep(context, comm);
+    context->saved_data["sequences"] = x.size(0);
     return sum_and_cut(x, *comm);
   }
   static variable_list backward(AutogradContext* context, variable_list dy) {
-    return {gather(dy[0], comm_of(context)), at::Tensor()};
+    const int64_t sequences = context->saved_data["sequences"].toInt();
+    return {gather(dy[0], sequences, comm_of(context)), at::Tensor()};
   }
 };
 
@@ -108,6 +130,21 @@ struct EmbeddingFunction : Function<EmbeddingFunction> {
 
 }  // namespace
 
+// The head's are left out: they would keep the logits' gradients of all chunks.
+ParallelOps::ParallelOps(Ops& next, Comm& comm, const MicroBatchShape& shape,
+                         bool sequence_parallel, const std::vector<UnitInfo>& units)
+    : next_(next), comm_(comm), shape_(shape), sequence_parallel_(sequence_parallel) {
+  for (const UnitInfo& unit : units)
+    for (Parameter* parameter : unit.parameters)
+      if (unit.kind == UnitKind::layer && parameter->split.dim == 0)
+        overlapped_.push_back(parameter);
+  for (Parameter* parameter : overlapped_) parameter->deferred = &waiting_;
+}
+
+ParallelOps::~ParallelOps() {
+  for (Parameter* parameter : overlapped_) parameter->deferred = nullptr;
+}
+
 at::Tensor ParallelOps::embedding(const at::Tensor& tokens, Parameter& weight,
                                   const at::Tensor& path) {
   return region_out(EmbeddingFunction::apply(path, tokens, &weight));
@@ -132,7 +169,8 @@ at::Tensor ParallelOps::cross_entropy(const at::Tensor& hidden, Parameter& weigh
 }
 
 at::Tensor ParallelOps::region_in(const at::Tensor& x) {
-  return sequence_parallel_ ? GatherFunction::apply(x, &comm_) : EnterFunction::apply(x, &comm_);
+  return sequence_parallel_ ? GatherFunction::apply(x, shape_.sequences, &comm_, &waiting_)
+                            : EnterFunction::apply(x, &comm_, &waiting_);
 }
 
 at::Tensor ParallelOps::region_out(const at::Tensor& x) {

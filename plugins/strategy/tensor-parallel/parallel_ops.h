@@ -6,16 +6,20 @@
 
 #include "cleave/comm.h"
 #include "cleave/ops.h"
+#include "cleave/strategy.h"
 
 namespace cleave {
 
 /// N ranks. Between regions an activation is whole on every rank, (B, T, C), or, sequence parallel,
-/// a block of its B T rows, (B, T/N, C) (Korthikanti et al. 2022, arXiv:2205.05198). Which rows of
-/// which sequence those are matters to no operation outside the regions.
+/// a block of its B T rows, (1, B T/N, C) (Korthikanti et al. 2022, arXiv:2205.05198). Which rows
+/// of which sequence those are matters to no operation outside the regions.
 class ParallelOps final : public Ops {
  public:
-  ParallelOps(Ops& next, Comm& comm, bool sequence_parallel)
-      : next_(next), comm_(comm), sequence_parallel_(sequence_parallel) {}
+  /// `shape`: of a micro-batch. `units`: of the model; weight gradients of the products at the
+  /// beginning of their regions are computed while the sum of input gradients is on its way.
+  ParallelOps(Ops& next, Comm& comm, const MicroBatchShape& shape, bool sequence_parallel,
+              const std::vector<UnitInfo>& units);
+  ~ParallelOps() override;
 
   at::Tensor embedding(const at::Tensor& tokens, Parameter& weight,
                        const at::Tensor& path) override;
@@ -39,7 +43,10 @@ class ParallelOps final : public Ops {
  private:
   Ops& next_;
   Comm& comm_;
+  MicroBatchShape shape_;
   bool sequence_parallel_;
+  std::vector<Parameter*> overlapped_;
+  DeferredGradients waiting_;  // of overlapped_, in the region whose backward is running
   std::map<const std::vector<Projection>*, std::vector<Projection>> without_bias_;
 };
 

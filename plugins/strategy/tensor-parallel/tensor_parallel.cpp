@@ -13,6 +13,8 @@
 //                 backward before the head; 2 more a layer that recomputes. sequence_parallel: as
 //                 many pairs of all-gather and reduce-scatter, the same bytes
 //   and per token of the loss three float32 all-reduced.
+// In backward the exchange of a region's input gradients is hidden behind the region's weight
+// gradients of the products that begin it.
 #include <ATen/ATen.h>
 
 #include "cleave/error.h"
@@ -30,10 +32,12 @@ class TensorParallel final : public Strategy, public Partitioner, public OpsRewr
   void partition(Plan& plan) override {
     ranks_ = plan.mesh.size(kAxis);
     if (ranks_ == 1) return;
-    if (sequence_parallel_ && plan.shape.tokens % ranks_ != 0)
-      throw ConfigError(message("sequence_parallel cuts sequences of ", plan.shape.tokens,
-                                " tokens over ", ranks_, " ranks, which does not divide; change ",
-                                "data.sequence_length or mesh.tensor"));
+    const int64_t tokens = plan.shape.sequences * plan.shape.tokens;
+    if (sequence_parallel_ && tokens % ranks_ != 0)
+      throw ConfigError(message(
+          "sequence_parallel cuts ", tokens, " tokens (train.micro_batch_size ",
+          plan.shape.sequences, " x data.sequence_length ", plan.shape.tokens, ") over ", ranks_,
+          " ranks, which does not divide; make one of ", "the two a multiple of ", ranks_));
     if (sequence_parallel_) plan.activation_ranks = ranks_;
     partition_matrices(plan);
     for (Parameter* parameter : plan.parameters)
@@ -45,6 +49,7 @@ class TensorParallel final : public Strategy, public Partitioner, public OpsRewr
     plan.claimed_axes = {kAxis};
     plan.offers = {"operations.split"};
     if (ranks_ == 1) return;
+    shape_ = plan.shape;
     const double share = (ranks_ - 1.0) / ranks_;
     const MicroBatchShape& shape = plan.shape;
     const double tokens = static_cast<double>(shape.sequences * shape.tokens);
@@ -70,7 +75,10 @@ class TensorParallel final : public Strategy, public Partitioner, public OpsRewr
     }
   }
 
-  void start(const Runtime& runtime) override { comm_ = &runtime.comm(kAxis); }
+  void start(const Runtime& runtime) override {
+    comm_ = &runtime.comm(kAxis);
+    units_ = &runtime.units;
+  }
 
   void* query(std::string_view id) override {
     if (id == Partitioner::kInterface) return static_cast<Partitioner*>(this);
@@ -80,7 +88,7 @@ class TensorParallel final : public Strategy, public Partitioner, public OpsRewr
 
   Ops& rewrite(Ops& next) override {
     if (ranks_ == 1) return next;
-    ops_ = std::make_unique<ParallelOps>(next, *comm_, sequence_parallel_);
+    ops_ = std::make_unique<ParallelOps>(next, *comm_, shape_, sequence_parallel_, *units_);
     return *ops_;
   }
 
@@ -95,7 +103,9 @@ class TensorParallel final : public Strategy, public Partitioner, public OpsRewr
 
   bool sequence_parallel_;
   int ranks_ = 1;
+  MicroBatchShape shape_ = {};
   Comm* comm_ = nullptr;
+  const std::vector<UnitInfo>* units_ = nullptr;
   std::unique_ptr<ParallelOps> ops_;
 };
 

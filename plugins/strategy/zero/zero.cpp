@@ -97,7 +97,7 @@ class Zero final : public Strategy {
       std::vector<Parameter*> own;
       int64_t bytes = 0;
       for (Parameter* parameter : backward_order({*unit})) {
-        if (parameter->units.size() > 1) {
+        if (parameter->is_tied) {
           groups.push_back({{parameter}, false});
           open_bytes = -1;
         } else if (stage_ == 3 && parameter->num_elements() <= persistence_threshold_) {

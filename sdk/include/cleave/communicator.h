@@ -26,13 +26,16 @@ enum cleave_status {
 
 /* Sizes: n = ranks of the communicator, `count` in elements of `dtype`, buffers dense.
  *   all_reduce      send count, recv count; in place: send == recv
- *   reduce_scatter  send n*count, recv count (rank r keeps block r); in place: recv == send +
- * r*count v form: recv_counts[n]; send their sum, recv recv_counts[r] all_gather      send count,
- * recv n*count; in place: send == recv + r*count v form: recv_counts[n]; send recv_counts[r], recv
- * their sum broadcast       recv count on every rank, the content comes from rank `peer` all_to_all
- * send n*count, recv n*count; not in place v form: send_counts[n] and recv_counts[n] send, recv
- * count elements to / from rank `peer`, matched by `tag` in order barrier         no buffers A
- * count of 0 is allowed everywhere. All ranks call collectives in the same order. */
+ *   reduce_scatter  send n*count, recv count (block r on rank r); in place: recv = block r of send
+ *                   v form: recv_counts[n]; send their sum, recv recv_counts[r]
+ *   all_gather      send count, recv n*count; in place: send = block r of recv
+ *                   v form: recv_counts[n]; send recv_counts[r], recv their sum
+ *   broadcast       recv count on every rank, the content comes from rank `peer`
+ *   all_to_all      send n*count, recv n*count; not in place
+ *                   v form: send_counts[n] and recv_counts[n]
+ *   send, recv      count elements to / from rank `peer`, matched by `tag` in order
+ *   barrier         no buffers
+ * A count of 0 is allowed everywhere. All ranks call collectives in the same order. */
 enum cleave_op {
   CLEAVE_ALL_REDUCE = 0,
   CLEAVE_REDUCE_SCATTER = 1,

@@ -31,8 +31,10 @@ struct Parameter {
   std::vector<int64_t> shape;  ///< global
   at::ScalarType dtype;        ///< of `value`: what the units compute with
   int index;                   ///< position in the table
-  /// Units that use it, ascending; a tied weight has two. Backward ends its use at the first one.
+  /// Units of this rank that use it, ascending; a tied weight may have two. Backward ends its use at
+  /// the first one.
   std::vector<int> units;
+  bool is_tied = false;  ///< two units of the model use it, here or on two pipeline ranks
 
   MatrixSplit split;
 

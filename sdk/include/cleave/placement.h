@@ -34,6 +34,7 @@ struct Piece {
 /// What the ranks along one mesh axis hold of a tensor.
 enum class AxisKind {
   replicate,   ///< equal copies
+  subset,      ///< equal copies on the first rank and some others, nothing on the rest
   shard,       ///< disjoint parts
   partial,     ///< terms of a sum that is still to be formed
   independent  ///< unrelated values (DiLoCo replicas, error feedback)

@@ -45,13 +45,18 @@ struct Relation {
   std::string reason;      ///< completes "because ..."
 };
 
-/// Of one micro-batch: the activation between units is (sequences, tokens / ranks, features).
+/// Of one micro-batch.
 struct MicroBatchShape {
   int64_t sequences;
   int64_t tokens;  ///< of a sequence
   int64_t features;
   int64_t ranks = 1;  ///< that share it (sequence parallel)
 
+  /// Of an activation between units: (B, T, C), or its rows in equal parts.
+  std::vector<int64_t> activation() const {
+    if (ranks == 1) return {sequences, tokens, features};
+    return {1, sequences * tokens / ranks, features};
+  }
   int64_t activation_elements() const { return sequences * tokens / ranks * features; }
 };
 
