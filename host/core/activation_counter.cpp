@@ -42,8 +42,6 @@ std::vector<int64_t> box_shape(const Parameter& parameter) {
   return parameter.value_placement.box.shape();
 }
 
-constexpr std::nullopt_t kNone = std::nullopt;
-
 at::Tensor log_sums_of(const at::Tensor& y) {
   return floats({y.size(0), y.size(2), y.size(1)}, y);
 }
@@ -90,19 +88,14 @@ int64_t head_temporary_bytes(const at::Tensor& hidden, const Parameter& weight) 
 
 }  // namespace
 
-// What an operation leaves to its backward. Not autograd's saved variables: this ends with the
-// operation's backward.
+// Not autograd's saved variables: this ends with the operation's backward.
 struct ActivationCounter::Kept : torch::CustomClassHolder {
   ActivationCounter& counter;
-  std::vector<at::Tensor> tensors;
-  MakeAgain make_again;  // what it needs and doesn't keep
-  int64_t temporary_bytes;
+  Backward backward;
   std::vector<std::vector<int64_t>> input_shapes = {};
 
-  Kept(ActivationCounter& owner, const std::vector<at::Tensor>& kept, int64_t temporary,
-       MakeAgain again = {})
-      : counter(owner), make_again(std::move(again)), temporary_bytes(temporary) {
-    for (const at::Tensor& tensor : kept) tensors.push_back(tensor.detach());
+  Kept(ActivationCounter& owner, Backward given) : counter(owner), backward(std::move(given)) {
+    for (at::Tensor& tensor : backward.keeps) tensor = tensor.detach();
   }
 };
 
@@ -122,17 +115,83 @@ struct ActivationCounter::OperationFunction : Function<OperationFunction> {
     const auto kept = c10::static_intrusive_pointer_cast<Kept>(
         std::move(context->saved_data["kept"]).toCapsule());
     context->saved_data.clear();
+    const Backward& needs = kept->backward;
     variable_list made = dy;
-    if (kept->make_again) made.push_back(kept->make_again());
+    if (needs.make_again) made.push_back(needs.make_again());
     variable_list gradients;
     for (const auto& shape : kept->input_shapes)
       gradients.push_back(at::empty(shape, dy[0].options()));
     made.insert(made.end(), gradients.begin(), gradients.end());
-    kept->counter.count(made, kept->temporary_bytes);
-    gradients.resize(5);
+    kept->counter.count(made, needs.temporary_bytes);
+    gradients.resize(5);  // one for each argument of forward
     return gradients;
   }
 };
+
+std::vector<at::Tensor> ActivationCounter::record(const std::vector<at::Tensor>& inputs,
+                                                  const std::vector<at::Tensor>& outputs,
+                                                  Backward backward) {
+  count(inputs);
+  count(outputs);
+  const auto input = [&](size_t i) {
+    return i < inputs.size() ? std::optional(inputs[i]) : std::nullopt;
+  };
+  return OperationFunction::apply(input(0), input(1), input(2),
+                                  c10::make_intrusive<Kept>(*this, std::move(backward)), outputs);
+}
+
+at::Tensor ActivationCounter::embedding(const at::Tensor& tokens, Parameter& weight,
+                                        const at::Tensor& path) {
+  auto shape = tokens.sizes().vec();
+  shape.push_back(box_shape(weight)[1]);
+  const at::Tensor y = at::empty(shape, tokens.options().dtype(weight.dtype));
+  const int64_t temporary_bytes = is_fused(y) ? 0 : float_bytes(y.numel());
+  return region_out(record({path}, {y}, {{}, temporary_bytes})[0]);
+}
+
+// x (B, T, C), gathered or cut.
+at::Tensor ActivationCounter::with_tokens(const at::Tensor& x, int64_t tokens) {
+  if (tokens == x.size(1)) return x;
+  return record({x}, {at::empty({x.size(0), tokens, x.size(2)}, x.options())}, {})[0];
+}
+
+at::Tensor ActivationCounter::region_in(const at::Tensor& x) {
+  return with_tokens(x, x.size(1) * activation_ranks_);
+}
+
+at::Tensor ActivationCounter::region_out(const at::Tensor& x) {
+  return with_tokens(x, x.size(1) / activation_ranks_);
+}
+
+at::Tensor ActivationCounter::rms_norm(const at::Tensor& x, Parameter&, double) {
+  const auto make = [this, x = x.detach()] {
+    const at::Tensor y = at::empty_like(x);
+    count({x, y}, norm_temporary_bytes(x));
+    return y;
+  };
+  const at::Tensor scale = floats({x.numel() / x.size(-1)}, x);
+  const at::Tensor y = record({x}, {make()}, {{x, scale}, norm_backward_temporary_bytes(x)})[0];
+  count({scale});
+  if (recompute_.norm) offered_.offer(y, make);
+  return y;
+}
+
+std::vector<at::Tensor> ActivationCounter::linear(const at::Tensor& x,
+                                                  const std::vector<Projection>& projections) {
+  variable_list outputs;
+  for (const Projection& projection : projections)
+    outputs.push_back(with_last(x, box_shape(*projection.weight)[0]));
+  Backward backward{{x}, linear_backward_temporary_bytes(x, projections), offered_.take(x)};
+  if (backward.make_again) backward.keeps.clear();
+  return record({x}, outputs, std::move(backward));
+}
+
+at::Tensor ActivationCounter::rotate(const at::Tensor& x) {
+  const at::Tensor y = at::empty(x.sizes(), x.options());
+  count({y}, rotate_temporary_bytes(x));
+  if (is_fused(x)) return y;  // part of attention's backward
+  return record({x}, {y}, {{}, rotate_temporary_bytes(x)})[0];
+}
 
 // The output of attention where it is dropped: the first to ask makes it again, attention's
 // backward is the last.
@@ -151,117 +210,44 @@ struct ActivationCounter::DroppedAttention {
   }
 };
 
-at::Tensor ActivationCounter::embedding(const at::Tensor& tokens, Parameter& weight,
-                                        const at::Tensor& path) {
-  auto shape = tokens.sizes().vec();
-  shape.push_back(box_shape(weight)[1]);
-  const at::Tensor y = at::empty(shape, tokens.options().dtype(weight.dtype));
-  count({y});
-  const auto kept =
-      c10::make_intrusive<Kept>(*this, variable_list{}, is_fused(y) ? 0 : float_bytes(y.numel()));
-  return region_out(OperationFunction::apply(path, kNone, kNone, kept, variable_list{y})[0]);
-}
-
-// x (B, T, C), gathered or cut.
-at::Tensor ActivationCounter::with_tokens(const at::Tensor& x, int64_t tokens) {
-  if (tokens == x.size(1)) return x;
-  const at::Tensor y = at::empty({x.size(0), tokens, x.size(2)}, x.options());
-  count({x, y});
-  const auto kept = c10::make_intrusive<Kept>(*this, variable_list{}, 0);
-  return OperationFunction::apply(x, kNone, kNone, kept, variable_list{y})[0];
-}
-
-at::Tensor ActivationCounter::region_in(const at::Tensor& x) {
-  return with_tokens(x, x.size(1) * activation_ranks_);
-}
-
-at::Tensor ActivationCounter::region_out(const at::Tensor& x) {
-  return with_tokens(x, x.size(1) / activation_ranks_);
-}
-
-at::Tensor ActivationCounter::rms_norm(const at::Tensor& x, Parameter&, double) {
-  const auto make = [this, x = x.detach()] {
-    const at::Tensor y = at::empty_like(x);
-    count({x, y}, norm_temporary_bytes(x));
-    return y;
-  };
-  const at::Tensor y = make();
-  const at::Tensor scale = floats({x.numel() / x.size(-1)}, x);
-  count({scale});
-  const auto kept =
-      c10::make_intrusive<Kept>(*this, variable_list{x, scale}, norm_backward_temporary_bytes(x));
-  const at::Tensor recorded = OperationFunction::apply(x, kNone, kNone, kept, variable_list{y})[0];
-  if (recompute_.norm) offered_.offer(recorded, make);
-  return recorded;
-}
-
-std::vector<at::Tensor> ActivationCounter::linear(const at::Tensor& x,
-                                                  const std::vector<Projection>& projections) {
-  variable_list outputs;
-  for (const Projection& projection : projections)
-    outputs.push_back(with_last(x, box_shape(*projection.weight)[0]));
-  count({x});
-  count(outputs);
-  const MakeAgain make_x_again = offered_.take(x);
-  const auto kept =
-      c10::make_intrusive<Kept>(*this, make_x_again ? variable_list{} : variable_list{x},
-                                linear_backward_temporary_bytes(x, projections), make_x_again);
-  return OperationFunction::apply(x, kNone, kNone, kept, outputs);
-}
-
-at::Tensor ActivationCounter::rotate(const at::Tensor& x) {
-  const at::Tensor y = at::empty(x.sizes(), x.options());
-  count({y}, rotate_temporary_bytes(x));
-  if (is_fused(x)) return y;  // part of attention's backward
-  const auto kept = c10::make_intrusive<Kept>(*this, variable_list{}, rotate_temporary_bytes(x));
-  return OperationFunction::apply(x, kNone, kNone, kept, variable_list{y})[0];
-}
-
 at::Tensor ActivationCounter::attention(const at::Tensor& q, const at::Tensor& k,
                                         const at::Tensor& v, const RotaryTable& rotary) {
-  count({rotary.cos, rotary.sin});
   const at::Tensor rotated_q = rotate(q), rotated_k = rotate(k);
   const at::Tensor y = at::empty(rotated_q.sizes(), rotated_q.options()), log_sums = log_sums_of(y);
-  count({y, log_sums});
-  // gradients of the rotated q and k beside those of q and k
-  const int64_t temporary_bytes = is_fused(q) ? bytes(q) + bytes(k) : 0;
-  std::shared_ptr<DroppedAttention> dropped;
-  variable_list keeps = {rotated_q, rotated_k, v, y, log_sums};
-  MakeAgain make_again;
+  count({rotary.cos, rotary.sin, log_sums});
+  Backward backward;
+  // gradients of the rotated q and k, beside those of q and k
+  backward.temporary_bytes = is_fused(q) ? bytes(q) + bytes(k) : 0;
   if (recompute_.attention) {
-    dropped.reset(
+    const std::shared_ptr<DroppedAttention> dropped(
         new DroppedAttention{*this, {rotated_q.detach(), rotated_k.detach(), v.detach()}});
-    make_again = [dropped] { return dropped->get(); };
-    keeps.clear();
+    backward.make_again = [dropped] { return dropped->get(); };
+  } else {
+    backward.keeps = {rotated_q, rotated_k, v, y, log_sums};
   }
-  const auto kept = c10::make_intrusive<Kept>(*this, keeps, temporary_bytes, make_again);
-  const at::Tensor recorded = OperationFunction::apply(
-      is_fused(q) ? q : rotated_q, is_fused(k) ? k : rotated_k, v, kept, variable_list{y})[0];
+  const MakeAgain make_again = backward.make_again;
+  const at::Tensor recorded = record({is_fused(q) ? q : rotated_q, is_fused(k) ? k : rotated_k, v},
+                                     {y}, std::move(backward))[0];
   if (make_again) offered_.offer(recorded, make_again);
   return recorded;
 }
 
 at::Tensor ActivationCounter::swiglu(const at::Tensor& gate, const at::Tensor& up) {
-  const auto make = [this, like = gate.detach(), up = up.detach()] {
-    const at::Tensor y = at::empty_like(like);
+  const auto make = [this, gate = gate.detach(), up = up.detach()] {
+    const at::Tensor y = at::empty_like(gate);
     count({y});
     return y;
   };
-  const at::Tensor y = make();
-  const auto kept =
-      c10::make_intrusive<Kept>(*this, variable_list{gate, up}, is_fused(gate) ? 0 : bytes(gate));
-  const at::Tensor recorded = OperationFunction::apply(gate, up, kNone, kept, variable_list{y})[0];
-  if (recompute_.mlp) offered_.offer(recorded, make);
-  return recorded;
+  const int64_t temporary_bytes = is_fused(gate) ? 0 : bytes(gate);
+  const at::Tensor y = record({gate, up}, {make()}, {{gate, up}, temporary_bytes})[0];
+  if (recompute_.mlp) offered_.offer(y, make);
+  return y;
 }
 
 at::Tensor ActivationCounter::cross_entropy(const at::Tensor& hidden, Parameter& weight,
                                             const at::Tensor&, const LossSink&) {
-  const at::Tensor loss = at::empty({}, hidden.options());
-  count({hidden, loss});
-  const auto kept =
-      c10::make_intrusive<Kept>(*this, variable_list{hidden}, head_temporary_bytes(hidden, weight));
-  return OperationFunction::apply(hidden, kNone, kNone, kept, variable_list{loss})[0];
+  return record({hidden}, {at::empty({}, hidden.options())},
+                {{hidden}, head_temporary_bytes(hidden, weight)})[0];
 }
 
 void ActivationCounter::before_unit(const UnitInfo& unit, int, Phase) {

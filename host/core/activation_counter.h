@@ -44,13 +44,21 @@ class ActivationCounter final : public Ops, public UnitObserver {
   const std::string& peak_unit() const { return peak_unit_; }
 
  private:
+  // What an operation's backward finds and needs.
+  struct Backward {
+    std::vector<at::Tensor> keeps = {};
+    int64_t temporary_bytes = 0;
+    MakeAgain make_again = {};  // what it needs and doesn't keep
+  };
   struct Kept;
   struct OperationFunction;
   struct DroppedAttention;
 
+  std::vector<at::Tensor> record(const std::vector<at::Tensor>& inputs,
+                                 const std::vector<at::Tensor>& outputs, Backward backward);
   at::Tensor rotate(const at::Tensor& x);
   at::Tensor with_tokens(const at::Tensor& x, int64_t tokens);
-  /// `made` is alive from now on; the operation that made it holds `temporary_bytes` meanwhile.
+  // `made` is alive from now on; the operation that made it holds `temporary_bytes` meanwhile.
   void count(const std::vector<at::Tensor>& made, int64_t temporary_bytes = 0);
 
   int64_t activation_ranks_;

@@ -78,7 +78,7 @@ std::string explanation(int rank, const SolvedPlan& plan, const MemoryAccount& m
   print_row(out, "total", plan.memory_bytes(), failed ? mib(sum(failed->in_use)) : "-",
             memory.peak_bytes());
   const MemoryCategory category = largest(failed, peak);
-  out << "\n" << to_string(category) << " need the most; " << advice(category);
+  out << "\nmost goes to " << to_string(category) << "; " << advice(category);
   return out.str();
 }
 

@@ -31,8 +31,7 @@ std::string remove_one(const PlannedStrategy& a, const PlannedStrategy& b) {
   return message("; remove [strategy.", a.name, "] or [strategy.", b.name, "]");
 }
 
-void check_axis(const RunConfig& config, const Mesh& mesh, const MeshAxis& axis,
-                const Strategies& strategies) {
+const PlannedStrategy* find_owner(const MeshAxis& axis, const Strategies& strategies) {
   const PlannedStrategy* owner = nullptr;
   for (const PlannedStrategy& strategy : strategies) {
     if (!contains(strategy.plan.claimed_axes, axis.name)) continue;
@@ -42,6 +41,12 @@ void check_axis(const RunConfig& config, const Mesh& mesh, const MeshAxis& axis,
                                 remove_one(*owner, strategy)));
     owner = &strategy;
   }
+  return owner;
+}
+
+void check_axis(const RunConfig& config, const Mesh& mesh, const MeshAxis& axis,
+                const Strategies& strategies) {
+  const PlannedStrategy* owner = find_owner(axis, strategies);
   const bool is_known = contains(kKnownAxes, axis.name);
   if (owner || (axis.size == 1 && is_known)) return;
   const std::string where = config.where("mesh." + axis.name);
@@ -173,6 +178,10 @@ std::vector<size_t> order(const Strategies& strategies) {
 }
 
 }  // namespace
+
+void check_one_owner(const Mesh& mesh, const Strategies& strategies) {
+  for (const MeshAxis& axis : mesh.axes()) find_owner(axis, strategies);
+}
 
 std::vector<size_t> solve(const RunConfig& config, const Mesh& mesh, const Strategies& strategies,
                           const PlannedBackend& backend, at::DeviceType device) {

@@ -26,6 +26,9 @@ struct PlannedBackend {
   std::vector<PlannedBackend> others = {};  ///< those that single axes have instead
 };
 
+/// ConfigError when two strategies claim one axis; with what has been planned so far.
+void check_one_owner(const Mesh& mesh, const std::vector<PlannedStrategy>& strategies);
+
 /// Throws ConfigError that names both sides, their TOML lines, the reason and a combination that
 /// works: two claims on one axis, an axis larger than 1 without a claim, an unknown axis, two
 /// strategies for a role that one may play, a need that nobody offers, a conflict, an operation

@@ -15,6 +15,23 @@ void divide(Mesh& mesh, const Plan& plan) {
   for (const auto& [axis, inner_size] : plan.divided_axes) mesh.divide(axis, inner_size);
 }
 
+// A refusal is the strategy's own text, at its table (the solver's has both sides' already);
+// anything else that it throws names the hook.
+template <typename Call>
+void planning(const std::string& name, const Origin& origin, const char* hook, const Call& call) {
+  std::string refusal;
+  guarded<ConfigError>(name, hook, "", [&] {
+    try {
+      call();
+    } catch (const ConfigError& error) {
+      refusal = error.what();
+    }
+  });
+  if (refusal.empty()) return;
+  const std::string side = message(origin.text, ": strategy ", name);
+  throw ConfigError(refusal.starts_with(side) ? refusal : message(side, ": ", refusal));
+}
+
 template <typename Role>
 void add_single_role(Strategy& strategy, PlannedStrategy& planned) {
   if (role<Role>(strategy)) planned.single_roles.push_back(Role::kInterface);
@@ -22,16 +39,18 @@ void add_single_role(Strategy& strategy, PlannedStrategy& planned) {
 
 Strategy* create(const LoadedPlugin& plugin, const PluginTable& table,
                  const OptionValues& options) {
-  const std::string where = message(table.origin.text, ": strategy ", table.name, ": create");
+  const std::string where = message(table.origin.text, ": strategy ", table.name, ": ");
   const std::string file = plugin.file.string();
   void* strategy = nullptr;
   try {
     strategy = plugin.descriptor->create_strategy(options.view());
+  } catch (const ConfigError& error) {
+    throw ConfigError(where + error.what());
   } catch (...) {
     throw ConfigError(
-        message(where, " threw: ", exception_text(), "; see its options, or mend ", file));
+        message(where, "create threw: ", exception_text(), "; see its options, or mend ", file));
   }
-  if (!strategy) throw ConfigError(message(where, " returned nothing; mend ", file));
+  if (!strategy) throw ConfigError(message(where, "create returned nothing; mend ", file));
   return static_cast<Strategy*>(strategy);
 }
 
@@ -118,7 +137,7 @@ void Strategies::partition(Planned& run) {
   for (size_t i = 0; i < loaded_.size(); ++i) {
     Plan& plan = planned_[i].plan;
     if (auto* partitioner = role<Partitioner>(*loaded_[i].strategy))
-      guarded<ConfigError>(loaded_[i].name, "partition", "", [&] {
+      planning(loaded_[i].name, loaded_[i].origin, "partition", [&] {
         partitioner->partition(plan);
         divide(run.mesh, plan);
       });
@@ -133,8 +152,13 @@ SolvedPlan Strategies::solve(Planned& run, const PlannedBackend& backend) {
     Plan& plan = planned[i].plan;
     plan.visits = run.visits;
     plan.shape = run.shape;
-    guarded<ConfigError>(loaded_[i].name, "plan", "", [&] {
-      strategy.plan(plan);
+    planning(loaded_[i].name, loaded_[i].origin, "plan", [&] {
+      try {
+        strategy.plan(plan);
+      } catch (const ConfigError&) {
+        check_one_owner(run.mesh, planned);  // says more
+        throw;
+      }
       divide(run.mesh, plan);
     });
     add_single_role<GradientReducer>(strategy, planned[i]);

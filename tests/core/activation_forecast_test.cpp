@@ -14,8 +14,8 @@ namespace {
 constexpr int64_t B = 2, T = 19, C = 24, H = 6, K = 2, D = 4, F = 40;
 
 ActivationForecast forecast(int layers, at::ScalarType dtype, const Recompute& recompute = {},
-                            int micro_batches_alive = 1) {
-  ModelConfig model{"qwen2", 97, C, F, layers, H, K, D, 10000.0, 1e-6, 0.02, true, false};
+                            int micro_batches_alive = 1, int vocab_size = 97) {
+  ModelConfig model{"qwen2", vocab_size, C, F, layers, H, K, D, 10000.0, 1e-6, 0.02, true, false};
   ParameterTable table(dtype);
   const auto units = make_decoder(model, T, table);
   for (const auto& unit : units)
@@ -54,8 +54,8 @@ TEST(ActivationForecast, KeepsAsManyMicroBatchesAsAreAlive) {
 }
 
 TEST(ActivationForecast, NamesTheUnitThatNeedsTheMost) {
-  EXPECT_EQ(forecast(3, at::kFloat).peak_unit, "layers.2");
-  EXPECT_EQ(forecast(3, at::kFloat, {.unit = true}).peak_unit, "layers.2");
+  EXPECT_EQ(forecast(3, at::kFloat, {}, 1, 5).peak_unit, "layers.2");
+  EXPECT_EQ(forecast(3, at::kFloat, {}, 1, 9973).peak_unit, "head");
 }
 
 TEST(ActivationForecast, IsTheSameWhenAskedAgain) {

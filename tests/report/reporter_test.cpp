@@ -48,6 +48,17 @@ TEST_F(ReporterTest, WritesEventsWhenAsked) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 2);
 }
 
+TEST_F(ReporterTest, WritesAScalarForEachMemoryCategory) {
+  std::ostringstream console;
+  Reporter reporter({folder_, 1, true, false}, make_facts(1), console);
+  reporter.step(make_record(1));
+  std::string events;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_))
+    if (entry.path().filename().string().starts_with("events")) events = read_file(entry.path());
+  for (const char* tag : {"memory_mib/parameters", "memory_mib/activations"})
+    EXPECT_NE(events.find(tag), std::string::npos) << tag;
+}
+
 TEST_F(ReporterTest, EndsWithTheSummary) {
   std::ostringstream console;
   Reporter reporter({folder_, 1, false, false}, make_facts(2), console);
