@@ -262,7 +262,11 @@ void ActivationCounter::after_unit(const UnitInfo&, int, Phase) {
 
 void ActivationCounter::count(const std::vector<at::Tensor>& made, int64_t temporary_bytes) {
   for (const at::Tensor& tensor : made) live_.see(tensor);
-  if (live_.mark(temporary_bytes)) peak_unit_ = unit_;
+  const int64_t bytes = live_.now() + temporary_bytes;
+  recent_peak_bytes_ = std::max(recent_peak_bytes_, bytes);
+  if (bytes <= peak_bytes_) return;
+  peak_bytes_ = bytes;
+  peak_unit_ = unit_;
 }
 
 }  // namespace cleave

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
 #include "cleave/ops.h"
 #include "cleave/roles.h"
@@ -39,9 +40,12 @@ class ActivationCounter final : public Ops, public UnitObserver {
   /// A tensor that no operation has made.
   void see(const at::Tensor& tensor) { count({tensor}); }
   int64_t live_bytes() { return live_.now(); }
-  int64_t peak_bytes() const { return live_.peak(); }
+  int64_t peak_bytes() const { return peak_bytes_; }
   /// The unit that ran when the most was alive.
   const std::string& peak_unit() const { return peak_unit_; }
+
+  /// The most since the latest call.
+  int64_t take_recent_peak_bytes() { return std::exchange(recent_peak_bytes_, 0); }
 
  private:
   // What an operation's backward finds and needs.
@@ -67,6 +71,8 @@ class ActivationCounter final : public Ops, public UnitObserver {
   Recompute recompute_;
   std::string unit_;
   std::string peak_unit_;
+  int64_t peak_bytes_ = 0;
+  int64_t recent_peak_bytes_ = 0;
 };
 
 }  // namespace cleave

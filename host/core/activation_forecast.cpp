@@ -26,6 +26,24 @@ class SeenUnit final : public Unit {
   ActivationCounter& counter_;
 };
 
+// Takes the most of each visit when the unit has run.
+class PeakOfVisits final : public ParameterSharder {
+ public:
+  PeakOfVisits(ActivationCounter& counter, std::map<int, ActivationForecast::OfUnit>& of_units)
+      : counter_(counter), of_units_(of_units) {}
+
+  void unshard(const Visit&, std::span<const Visit>) override { counter_.take_recent_peak_bytes(); }
+  void reshard(const Visit& visit, std::span<const Visit>) override {
+    ActivationForecast::OfUnit& of_unit = of_units_[visit.unit->index];
+    (visit.phase == Phase::forward ? of_unit.forward : of_unit.backward) =
+        counter_.take_recent_peak_bytes();
+  }
+
+ private:
+  ActivationCounter& counter_;
+  std::map<int, ActivationForecast::OfUnit>& of_units_;
+};
+
 }  // namespace
 
 ActivationForecast forecast_activations(const std::vector<std::unique_ptr<Unit>>& units,
@@ -33,7 +51,9 @@ ActivationForecast forecast_activations(const std::vector<std::unique_ptr<Unit>>
   ActivationCounter counter(shape.ranks);
   std::vector<std::unique_ptr<Unit>> seen;
   for (const auto& unit : units) seen.push_back(std::make_unique<SeenUnit>(*unit, counter));
-  Tape tape(counter, {{&counter}});
+  std::map<int, ActivationForecast::OfUnit> of_units;
+  PeakOfVisits peaks(counter, of_units);
+  Tape tape(counter, {{&counter}, &peaks});
   const auto meta = at::TensorOptions().device(at::kMeta);
   // tokens, targets and losses are no activations: allocated once a step, and booked so
   const at::Tensor tokens = at::empty({shape.sequences, shape.tokens}, meta.dtype(at::kLong));
@@ -50,7 +70,8 @@ ActivationForecast forecast_activations(const std::vector<std::unique_ptr<Unit>>
   for (int i = 0; i < micro_batches_alive; ++i)
     tape.backward(
         seen, micro_batch(i), [](int) {}, arrival(units.back()->info.kind == UnitKind::head));
-  return {kept, counter.peak_bytes(), counter.peak_unit()};
+  if (micro_batches_alive > 1) of_units.clear();
+  return {kept, counter.peak_bytes(), counter.peak_unit(), std::move(of_units)};
 }
 
 }  // namespace cleave

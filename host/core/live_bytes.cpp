@@ -8,13 +8,6 @@ void LiveBytes::see(const at::Tensor& tensor) {
                       tensor.storage().getWeakStorageImpl());
 }
 
-bool LiveBytes::mark(int64_t temporary_bytes) {
-  const int64_t bytes = now() + temporary_bytes;
-  if (bytes <= peak_) return false;
-  peak_ = bytes;
-  return true;
-}
-
 int64_t LiveBytes::now() {
   int64_t bytes = 0;
   std::erase_if(seen_, [&](const auto& entry) {

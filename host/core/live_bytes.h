@@ -13,15 +13,11 @@ namespace cleave {
 class LiveBytes {
  public:
   void see(const at::Tensor& tensor);
-  /// An operation holds `temporary_bytes` beside what is alive. True if that is the most so far.
-  bool mark(int64_t temporary_bytes);
   int64_t now();
-  int64_t peak() const { return peak_; }
 
  private:
   // weak: a storage's address is not used again while it stands here
   std::unordered_map<c10::StorageImpl*, c10::weak_intrusive_ptr<c10::StorageImpl>> seen_;
-  int64_t peak_ = 0;
 };
 
 }  // namespace cleave

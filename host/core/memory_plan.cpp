@@ -41,11 +41,20 @@ std::vector<MemoryItem> initial_memory(const std::vector<Parameter*>& parameters
 }
 
 std::vector<MemoryItem> activation_memory(const std::vector<std::unique_ptr<Unit>>& units,
-                                          const MicroBatchShape& shape, int micro_batches_alive) {
+                                          const MicroBatchShape& shape,
+                                          std::span<const Visit> visits, int micro_batches_alive) {
   const ActivationForecast forecast = forecast_activations(units, shape, micro_batches_alive);
-  return {{"kept for backward", forecast.kept_bytes, MemoryCategory::activations},
-          {message("while ", forecast.peak_unit, " runs"),
-           forecast.peak_bytes - forecast.kept_bytes, MemoryCategory::activations}};
+  MemoryItem kept{"kept for backward", forecast.kept_bytes, MemoryCategory::activations};
+  MemoryItem running{message("while ", forecast.peak_unit, " runs"),
+                     forecast.peak_bytes - forecast.kept_bytes, MemoryCategory::activations};
+  for (const Visit& visit : visits) {
+    const auto found = forecast.of_units.find(visit.unit->index);
+    if (found == forecast.of_units.end()) break;
+    const auto& of_unit = found->second;
+    running.of_visits.push_back(
+        (visit.phase == Phase::forward ? of_unit.forward : of_unit.backward) - kept.bytes);
+  }
+  return {kept, running};
 }
 
 std::vector<MemoryItem> batch_memory(const MicroBatchShape& shape, int64_t num_micro_batches,

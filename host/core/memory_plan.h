@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "cleave/strategy.h"
@@ -15,10 +16,11 @@ std::vector<MemoryItem> model_states(const std::vector<Parameter*>& parameters);
 /// What filling them needs besides, before the first step.
 std::vector<MemoryItem> initial_memory(const std::vector<Parameter*>& parameters);
 
-/// Activations while `micro_batches_alive` are between forward and backward. `units` have their
-/// placements and recompute flags.
+/// Activations during a step's `visits`, where up to `micro_batches_alive` are between forward and
+/// backward. `units` have their placements and recompute flags.
 std::vector<MemoryItem> activation_memory(const std::vector<std::unique_ptr<Unit>>& units,
-                                          const MicroBatchShape& shape, int micro_batches_alive);
+                                          const MicroBatchShape& shape,
+                                          std::span<const Visit> visits, int micro_batches_alive);
 
 /// Tokens and targets of a step. `ignores_tokens`: those that count must be found.
 std::vector<MemoryItem> batch_memory(const MicroBatchShape& shape, int64_t num_micro_batches,

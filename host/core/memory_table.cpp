@@ -30,7 +30,7 @@ void print_row(std::ostream& out, const char* name, int64_t bytes, const std::st
 }  // namespace
 
 void print_memory(std::ostream& out, const SolvedPlan& plan) {
-  out << "memory per rank, predicted, MiB\n";
+  out << "memory of rank 0, predicted, MiB\n";
   for (size_t i = 0; i < kMemoryCategories; ++i) {
     const auto category = static_cast<MemoryCategory>(i);
     std::string made_of = parts(plan.memory, category);

@@ -8,7 +8,7 @@
 
 namespace cleave {
 
-/// What a rank is predicted to hold: a line for each category with what it is made of, and the
+/// What rank 0 is predicted to hold: a line for each category with what it is made of, and the
 /// total, in MiB.
 void print_memory(std::ostream& out, const SolvedPlan& plan);
 

@@ -74,10 +74,10 @@ PlannedRun::PlannedRun(const RunConfig& run_config, int world_size, int run_rank
   planned.visits = visits;
   plan = strategies.solve(planned, plan_backend(config));
   for (size_t i = 0; i < model.units.size(); ++i) model.units[i]->info = model.unit_infos[i];
-  append(plan.memory, activation_memory(model.units, shape, max_open(actions())));
+  append(plan.memory, activation_memory(model.units, shape, visits, max_open(actions())));
   if (num_stages() > 1)
-    plan.memory.push_back({"received ahead",
-                           shape.activation_elements() *
+    plan.memory.push_back({"on their way between ranks",
+                           2 * shape.activation_elements() *
                                static_cast<int64_t>(c10::elementSize(model.parameters[0]->dtype)),
                            MemoryCategory::activations});
   append(plan.memory, batch_memory(shape, num_micro_batches, config.data.ignore_token.has_value()));

@@ -67,9 +67,17 @@ int64_t SolvedPlan::memory_bytes(MemoryCategory category) const {
 }
 
 int64_t SolvedPlan::memory_bytes() const {
-  int64_t total = 0;
-  for (const MemoryItem& item : memory) total += item.bytes;
-  return total;
+  int64_t steady = 0;
+  std::vector<int64_t> of_visits = {0};
+  for (const MemoryItem& item : memory) {
+    if (item.of_visits.empty()) {
+      steady += item.bytes;
+      continue;
+    }
+    of_visits.resize(std::max(of_visits.size(), item.of_visits.size()));
+    for (size_t i = 0; i < item.of_visits.size(); ++i) of_visits[i] += item.of_visits[i];
+  }
+  return steady + *std::max_element(of_visits.begin(), of_visits.end());
 }
 
 double SolvedPlan::wire_bytes_per_step() const {

@@ -24,7 +24,7 @@ struct SolvedPlan {
   };
   std::vector<std::string> order;  ///< strategies' names as the host walks them
   std::vector<Use> communication;
-  /// Alive at the same moment of a step: model states, what strategies add, activations.
+  /// Alive in a step: model states, what strategies add, activations.
   std::vector<MemoryItem> memory;
   /// Alive before the first step only, beside a part of the states.
   std::vector<MemoryItem> initial_memory;

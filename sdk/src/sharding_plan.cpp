@@ -11,23 +11,29 @@ namespace {
 constexpr char kAxis[] = "data";
 constexpr int64_t kFloatBytes = sizeof(float);
 
+struct Amount {
+  int64_t now = 0;
+  int64_t peak = 0;
+  std::vector<int64_t> of_visits = {};  // the most during each
+
+  void begin_visit() { of_visits.push_back(now); }
+  void add(int64_t bytes) {
+    now += bytes;
+    peak = std::max(peak, now);
+    if (!of_visits.empty()) of_visits.back() = std::max(of_visits.back(), now);
+  }
+  void subtract(int64_t bytes) {
+    peak -= bytes;
+    for (int64_t& visit : of_visits) visit -= bytes;
+  }
+};
+
 // Of one step on one rank, in bytes.
 struct Tally {
-  int64_t values = 0;     // gathered and alive, kept ones left out
-  int64_t gradients = 0;  // whole ones
-  int64_t peak_values = 0;
-  int64_t peak_gradients = 0;
+  Amount values;     // gathered and alive, kept ones left out
+  Amount gradients;  // whole ones
   int64_t gathered = 0;
   int64_t reduced = 0;
-
-  void add_values(int64_t bytes) {
-    values += bytes;
-    peak_values = std::max(peak_values, values);
-  }
-  void add_gradients(int64_t bytes) {
-    gradients += bytes;
-    peak_gradients = std::max(peak_gradients, gradients);
-  }
 };
 
 class CountingGroup final : public ShardGroup {
@@ -42,15 +48,15 @@ class CountingGroup final : public ShardGroup {
   void allocate_weights() override {}
   void start_gather() override {
     tally_.gathered += value_bytes_ * size_.sent_elements;
-    if (!keep_values_) tally_.add_values(value_bytes_ * size_.whole_elements);
+    if (!keep_values_) tally_.values.add(value_bytes_ * size_.whole_elements);
   }
   void finish_gather() override {}
-  void free_values() override { tally_.add_values(-value_bytes_ * size_.whole_elements); }
+  void free_values() override { tally_.values.add(-value_bytes_ * size_.whole_elements); }
   void allocate_gradient_shards() override {}
-  void allocate_gradients() override { tally_.add_gradients(kFloatBytes * size_.whole_elements); }
+  void allocate_gradients() override { tally_.gradients.add(kFloatBytes * size_.whole_elements); }
   void start_reduce(bool) override { tally_.reduced += kFloatBytes * size_.sent_elements; }
   void finish_reduce() override {}
-  void free_gradients() override { tally_.add_gradients(-kFloatBytes * size_.whole_elements); }
+  void free_gradients() override { tally_.gradients.add(-kFloatBytes * size_.whole_elements); }
 
  private:
   GroupSize size_;
@@ -75,6 +81,8 @@ Tally walk_step(const Plan& plan, const std::vector<GroupSize>& groups,
   for (size_t i = 0; i < plan.visits.size(); ++i) {
     const Visit& visit = plan.visits[i];
     const auto upcoming = plan.visits.subspan(i + 1);
+    tally.values.begin_visit();
+    tally.gradients.begin_visit();
     driver.unshard(visit, upcoming);
     if (visit.phase == Phase::backward) driver.provide_gradients(*visit.unit);
     driver.reshard(visit, upcoming);
@@ -141,16 +149,19 @@ void shard(Parameter& parameter, const Piece& piece, const std::string& axis, bo
 
 void add_step_needs(Plan& plan, const std::vector<GroupSize>& groups, const ShardingPolicy& policy,
                     const std::string& axis, int num_ranks) {
-  const Tally step = walk_step(plan, groups, policy);
+  Tally step = walk_step(plan, groups, policy);
   const double share = (num_ranks - 1.0) / num_ranks;
   plan.communication.push_back(
       {axis, CLEAVE_REDUCE_SCATTER, at::kFloat, share * static_cast<double>(step.reduced)});
   plan.communication.push_back({axis, CLEAVE_ALL_GATHER, plan.parameters[0]->dtype,
                                 share * static_cast<double>(step.gathered)});
   const Padding padding = padding_of(groups, policy);
-  const int64_t kept = policy.keep_gradients ? state_bytes(plan) : 0;
-  plan.memory.push_back({"whole gradients", step.peak_gradients - kept, MemoryCategory::gradients});
-  plan.memory.push_back({"gathered values", step.peak_values, MemoryCategory::parameters});
+  // whole ones that are kept contain the shards, which are counted already
+  if (policy.keep_gradients) step.gradients.subtract(state_bytes(plan));
+  plan.memory.push_back({"whole gradients", step.gradients.peak, MemoryCategory::gradients,
+                         std::move(step.gradients.of_visits)});
+  plan.memory.push_back({"gathered values", step.values.peak, MemoryCategory::parameters,
+                         std::move(step.values.of_visits)});
   plan.memory.push_back({"padding of parameters", padding.values, MemoryCategory::parameters});
   plan.memory.push_back({"padding of master weights", padding.masters, MemoryCategory::master});
   plan.memory.push_back({"padding of gradients", padding.gradients, MemoryCategory::gradients});

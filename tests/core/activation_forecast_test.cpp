@@ -50,12 +50,26 @@ TEST(ActivationForecast, KeepsAsManyMicroBatchesAsAreAlive) {
     const ActivationForecast several = forecast(3, at::kFloat, {}, alive);
     EXPECT_EQ(several.kept_bytes, alive * one + rotary_bytes);
     EXPECT_GT(several.peak_bytes, several.kept_bytes);
+    EXPECT_TRUE(several.of_units.empty());
   }
 }
 
 TEST(ActivationForecast, NamesTheUnitThatNeedsTheMost) {
   EXPECT_EQ(forecast(3, at::kFloat, {}, 1, 5).peak_unit, "layers.2");
   EXPECT_EQ(forecast(3, at::kFloat, {}, 1, 9973).peak_unit, "head");
+}
+
+TEST(ActivationForecast, RisesInForwardAndFallsInBackward) {
+  const ActivationForecast three = forecast(3, at::kFloat);
+  ASSERT_EQ(three.of_units.size(), 5u);
+  for (int layer = 1; layer < 3; ++layer) {
+    EXPECT_LT(three.of_units.at(layer).forward, three.of_units.at(layer + 1).forward);
+    EXPECT_LT(three.of_units.at(layer).backward, three.of_units.at(layer + 1).backward);
+  }
+  int64_t peak = 0;
+  for (const auto& [unit, bytes] : three.of_units)
+    peak = std::max({peak, bytes.forward, bytes.backward});
+  EXPECT_EQ(peak, three.peak_bytes);
 }
 
 TEST(ActivationForecast, IsTheSameWhenAskedAgain) {
@@ -80,16 +94,6 @@ TEST(LiveBytes, CountsAStorageOnceUntilItsLastTensorIsGone) {
   EXPECT_EQ(live.now(), 60);
   view.reset();
   EXPECT_EQ(live.now(), 0);
-}
-
-TEST(LiveBytes, RemembersTheMost) {
-  LiveBytes live;
-  const at::Tensor tensor = at::empty({10}, at::dtype(at::kFloat).device(at::kMeta));
-  live.see(tensor);
-  EXPECT_TRUE(live.mark(100));
-  EXPECT_FALSE(live.mark(100));
-  EXPECT_EQ(live.peak(), 140);
-  EXPECT_TRUE(live.mark(101));
 }
 
 }  // namespace

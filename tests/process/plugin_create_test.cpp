@@ -53,7 +53,15 @@ TEST_P(Create, NamesWhatWasThrownInOneLine) {
   expect("torch", "threw: no such kernel");
   expect("std", "threw: no licence, no luck");
   expect("int", "threw: a thrown int");
-  expect("config", "threw: how = config; write another");
+}
+
+// The user's error, not the plugin's fault: no file to mend.
+TEST_P(Create, PassesAStrategysOwnRefusalOn) {
+  if (!GetParam())
+    expect("config", "threw: how = config; write another");
+  else
+    EXPECT_EQ(error_of("config"),
+              "run.toml:9:1: strategy throwing-create: how = config; write another");
 }
 
 TEST_P(Create, RefusesNothing) {

@@ -231,7 +231,9 @@ TEST(Fsdp, RefusesAParameterThatTheDataAxisShardsAlready) {
   const test::TemporaryFolder folder;
   RunConfig config = config_of(folder, {2, 2});
   config.strategies.push_back(test::strategy("zero", {{"stage", "3"}}));
-  expect_refusal(config, 2, {"zero", "along the axis data", "use one of the two"});
+  expect_refusal(config, 2,
+                 {"strategy zero splits the axis data, and so does", "strategy fsdp",
+                  "remove [strategy.fsdp] or [strategy.zero]"});
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ struct Shape {
   int sequence_length, micro_batch_size;
 };
 constexpr Shape kWideVocabulary{"wide vocabulary", 12007, 64, 160, 3, 4, 2, 64, 2};
-constexpr Shape kLongSequence{"long sequence", 211, 48, 96, 3, 6, 2, 1531, 1};
+constexpr Shape kLongSequence{"long sequence", 211, 96, 192, 2, 6, 2, 1531, 1};
 constexpr Shape kManyHeads{"many heads", 401, 96, 200, 6, 8, 4, 128, 2};
 constexpr Shape kManyLayers{"many layers", 307, 96, 256, 19, 3, 1, 128, 2};
 
@@ -86,6 +86,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{kManyLayers, "float32", 1, {recompute(kFull)}},
                     Case{kManyLayers, "float32", 2, {zero("2"), recompute(kFull, "3")}},
                     Case{kManyLayers, "float32", 3, {zero("3")}},
+                    Case{kManyLayers, "float32", 4, {strategy("fsdp"), recompute(kFull)}},
                     Case{kManyLayers, "float32", 2, {strategy("fsdp"), recompute(kSelective)}}));
 INSTANTIATE_TEST_SUITE_P(
     Bfloat16, PredictedMemory,
@@ -108,20 +109,21 @@ INSTANTIATE_TEST_SUITE_P(
 TEST_P(PredictedMemory, IsWhatTheAccountSeesOnEveryRank) {
   const test::TemporaryFolder folder;
   const auto ranks = test::measure_memory(config_of(folder, GetParam()), GetParam().ranks);
+  // products of bfloat16 have scratch memory that depends on the CPU; how many activations are on
+  // their way between pipeline ranks depends on time
+  const bool varies =
+      GetParam().dtype == std::string("bfloat16") || GetParam().mesh.contains("pipeline");
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
     const test::MeasuredMemory& memory = ranks[rank];
     for (size_t i = 0; i < kMemoryCategories; ++i) {
       const auto category = static_cast<MemoryCategory>(i);
       SCOPED_TRACE(message(to_string(category), " of rank ", rank));
-      // products of bfloat16 have scratch memory that depends on the CPU
-      const bool has_scratch =
-          category == MemoryCategory::activations && GetParam().dtype == std::string("bfloat16");
+      const double share = category == MemoryCategory::activations && varies ? 0.1 : 0.02;
       const bool has_scalars = category == MemoryCategory::other;  // and they are not planned
-      test::expect_near(memory.predicted[i], memory.peak[i], has_scratch ? 0.1 : 0.02,
-                        has_scalars ? 4096 : 0);
+      test::expect_near(memory.predicted[i], memory.peak[i], share, has_scalars ? 4096 : 0);
     }
     SCOPED_TRACE(message("total of rank ", rank));
-    test::expect_near(memory.predicted_total, memory.peak_total, 0.05);
+    test::expect_near(memory.predicted_total, memory.peak_total, varies ? 0.05 : 0.01);
   }
 }
 

@@ -23,11 +23,13 @@
 namespace cleave {
 
 /// Bytes that a strategy will hold on this rank beyond what the placements say, for the memory
-/// prediction. Where the amount varies over a step: the largest.
+/// prediction.
 struct MemoryItem {
   std::string what;  ///< "padding of gradient buckets"
-  int64_t bytes;
+  int64_t bytes;     ///< the most, where it varies over a step
   MemoryCategory category = MemoryCategory::communication;
+  /// The most during each of Plan::visits; empty: `bytes` all the time.
+  std::vector<int64_t> of_visits = {};
 };
 
 /// A collective that a strategy submits in every step. The solver asks the backend for it before
