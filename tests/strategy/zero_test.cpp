@@ -70,5 +70,37 @@ TEST_P(ZeroLayouts, RepeatsBitwiseOnEveryRank) {
     test::expect_bitwise_equal(rank, first[0]);
 }
 
+std::string refusal(const RunConfig& config) {
+  try {
+    test::run_ranks(config, 2);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(Zero, RefusesWhatNeedsWholeGradients) {
+  const test::TemporaryFolder folder;
+  RunConfig config = config_of(folder, {2, 2, 2});
+  const std::string log = message('"', (folder.path() / "log").string(), '"');
+  config.strategies.push_back(
+      test::strategy("record-step", {{"log", log}, {"needs", "\"gradients.whole\""}}));
+  EXPECT_EQ(
+      refusal(config),
+      "tiny.toml: strategy record-step needs gradients.whole because it looks at each gradient "
+      "as a matrix, and no strategy of this run offers it; add one that does, or remove "
+      "[strategy.record-step]");
+  config.strategies[0] = test::strategy("ddp");
+  EXPECT_EQ(refusal(config), "accepted");
+}
+
+TEST(Zero, RefusesOptionsThatDoNotFit) {
+  const test::TemporaryFolder folder;
+  EXPECT_NE(refusal(config_of(folder, {4, 2, 2})).find("stage"), std::string::npos);
+  EXPECT_NE(refusal(config_of(folder, {1, 2, 2, false, {{"accumulation", "\"reduce-each\""}}}))
+                .find("saves no memory in stage 1"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace cleave

@@ -24,6 +24,7 @@ class Ddp final : public Strategy, public GradientReducer {
 
   void plan(Plan& plan) override {
     plan.claimed_axes = {kAxis};
+    plan.offers = {"gradients.whole"};  // on each rank, once reduced
     const double ranks = plan.mesh.size(kAxis);
     int64_t elements = 0;
     for (const Parameter* parameter : plan.parameters)
