@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "cleave/weight_gradient.h"
 #include "core/fused_math.h"
-#include "core/weight_gradient.h"
 
 namespace cleave {
 

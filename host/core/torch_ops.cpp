@@ -5,10 +5,10 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "cleave/weight_gradient.h"
 #include "core/attention_function.h"
 #include "core/cross_entropy.h"
 #include "core/fused_math.h"
-#include "core/weight_gradient.h"
 
 namespace cleave {
 

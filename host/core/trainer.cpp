@@ -7,10 +7,10 @@
 #include <cmath>
 
 #include "cleave/error.h"
+#include "cleave/weight_gradient.h"
 #include "core/gradient_norm.h"
 #include "core/layout.h"
 #include "core/lr_schedule.h"
-#include "core/weight_gradient.h"
 #include "process/resident.h"
 
 namespace cleave {

@@ -26,6 +26,13 @@ void ShardedUnits::add(std::unique_ptr<ShardGroup> group, bool keep_values) {
   entries_.push_back({std::move(group), keep_values});
 }
 
+void* ShardedUnits::query(std::string_view id) {
+  if (id == GradientReducer::kInterface) return static_cast<GradientReducer*>(this);
+  if (id == ParameterSharder::kInterface) return static_cast<ParameterSharder*>(this);
+  if (id == OptimizerBinder::kInterface) return static_cast<OptimizerBinder*>(this);
+  return nullptr;
+}
+
 void ShardedUnits::finish_adding(const ShardingPolicy& policy, const std::vector<UnitInfo>& units) {
   policy_ = policy;
   of_unit_.resize(units.back().index + 1);

@@ -72,13 +72,7 @@ class Zero final : public Strategy {
     units_.finish_adding(policy_, runtime.units);
   }
 
-  void* query(std::string_view id) override {
-    if (ranks_ == 1) return nullptr;
-    if (id == GradientReducer::kInterface) return static_cast<GradientReducer*>(&units_);
-    if (id == ParameterSharder::kInterface) return static_cast<ParameterSharder*>(&units_);
-    if (id == OptimizerBinder::kInterface) return static_cast<OptimizerBinder*>(&units_);
-    return nullptr;
-  }
+  void* query(std::string_view id) override { return ranks_ == 1 ? nullptr : units_.query(id); }
 
   void quiesce() override { units_.quiesce(); }
   void destroy() override { delete this; }

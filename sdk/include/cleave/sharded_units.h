@@ -64,6 +64,8 @@ class ShardedUnits final : public GradientReducer, public ParameterSharder, publ
  public:
   /// A group with `keep_values` is kept whatever the policy says (small parameters).
   void add(std::unique_ptr<ShardGroup> group, bool keep_values);
+  /// The roles that it plays, for Strategy::query.
+  void* query(std::string_view interface_id);
   /// After the last add().
   void finish_adding(const ShardingPolicy& policy, const std::vector<UnitInfo>& units);
 

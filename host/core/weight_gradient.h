@@ -1,3 +1,0 @@
-#pragma once
-
-#include "cleave/weight_gradient.h"
