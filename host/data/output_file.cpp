@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -107,6 +108,21 @@ void OutputFile::overwrite(int64_t offset, std::string_view bytes) {
                offset, " + ", bytes.size(), ") of ", size_bytes());
   flush();
   write_at(offset, bytes);
+}
+
+void OutputFile::push(int64_t most_pending_bytes) {
+  push_range(pushed_bytes_, written_bytes_, SYNC_FILE_RANGE_WRITE);
+  pushed_bytes_ = std::max(pushed_bytes_, written_bytes_);
+  const int64_t wanted_bytes = std::max(arrived_bytes_, pushed_bytes_ - most_pending_bytes);
+  push_range(arrived_bytes_, wanted_bytes,
+             SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
+  arrived_bytes_ = wanted_bytes;
+}
+
+void OutputFile::push_range(int64_t begin, int64_t end, unsigned flags) {
+  if (begin >= end || ::sync_file_range(file_, begin, end - begin, flags) == 0) return;
+  // a file system that can't do it leaves all to sync(); one whose disk fails says so once
+  if (errno == EIO || errno == ENOSPC || errno == EDQUOT) fail_disk(temporary_path_, "writing");
 }
 
 void OutputFile::sync() {

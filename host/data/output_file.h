@@ -30,6 +30,9 @@ class OutputFile {
   /// Reads and replaces bytes that have been appended before.
   void read_back(int64_t offset, std::span<char> bytes);
   void overwrite(int64_t offset, std::string_view bytes);
+  /// Begins to move what has been written to the disk, and waits until no more than
+  /// `most_pending_bytes` of it are on the way, so that a long file's sync() is short.
+  void push(int64_t most_pending_bytes);
   /// Everything is on the disk when it returns.
   void sync();
   /// After sync(); the rename itself is on the disk once the folder is synced.
@@ -39,11 +42,14 @@ class OutputFile {
   void lock_temporary();
   void flush();
   void write_at(int64_t offset, std::string_view bytes);
+  void push_range(int64_t begin, int64_t end, unsigned flags);
 
   std::filesystem::path path_;
   std::filesystem::path temporary_path_;
   int file_ = -1;
   int64_t written_bytes_ = 0;
+  int64_t pushed_bytes_ = 0;   // on the way to the disk, or there
+  int64_t arrived_bytes_ = 0;  // of these, there
   std::vector<char> buffer_;
 };
 

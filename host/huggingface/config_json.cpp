@@ -179,10 +179,14 @@ std::vector<std::pair<std::string, Json>> model_values(const Json& config) {
 Json make_model_config(const ModelConfig& model, const Json& source, const std::string& dtype,
                        int64_t sequence_length) {
   Json config = source.is_null() ? new_config(model, sequence_length) : source;
+  set_declared_dtype(config, dtype);
+  return config;
+}
+
+void set_declared_dtype(Json& config, const std::string& dtype) {
   const bool has_new_name = config.contains("dtype");
   if (has_new_name) config["dtype"] = dtype;
   if (!has_new_name || config.contains("torch_dtype")) config["torch_dtype"] = dtype;
-  return config;
 }
 
 std::string declared_dtype(const Json& config) {

@@ -26,6 +26,9 @@ std::vector<std::pair<std::string, Json>> model_values(const Json& config);
 Json make_model_config(const ModelConfig& model, const Json& source, const std::string& dtype,
                        int64_t sequence_length);
 
+/// Names `dtype` as that of the weights, under the key that the config has for it.
+void set_declared_dtype(Json& config, const std::string& dtype);
+
 /// The dtype that the config names for its weights ("bfloat16"); "" when it names none.
 std::string declared_dtype(const Json& config);
 

@@ -11,6 +11,7 @@ namespace cleave {
 namespace {
 
 constexpr size_t kLongestShown = 80;
+constexpr int kDeepest = 100;  // writing a value takes stack for each level
 
 // "parse error at line 1, column 2: ..." without the library's own number in front.
 std::string reason_of(const nlohmann::json::exception& error) {
@@ -22,12 +23,16 @@ std::string reason_of(const nlohmann::json::exception& error) {
   return text;
 }
 
-/// Finds keys that an object has twice: the parser itself keeps the last one.
-class DuplicateKeys {
+/// Refuses keys that an object has twice (the parser itself keeps the last one), and values that
+/// are nested too deep.
+class StrictEvents {
  public:
-  explicit DuplicateKeys(const std::string& where) : where_(where) {}
+  explicit StrictEvents(const std::string& where) : where_(where) {}
 
-  bool operator()(int, Json::parse_event_t event, Json& parsed) {
+  bool operator()(int depth, Json::parse_event_t event, Json& parsed) {
+    if (depth > kDeepest)
+      throw ConfigError(message(where_, ": is nested more than ", kDeepest,
+                                " levels deep; write or download the file again"));
     if (event == Json::parse_event_t::object_start) open_.emplace_back();
     if (event == Json::parse_event_t::object_end) open_.pop_back();
     if (event == Json::parse_event_t::key &&
@@ -47,7 +52,7 @@ class DuplicateKeys {
 Json parse_json_object(const std::string& where, std::string_view text) {
   Json value;
   try {
-    value = Json::parse(text, DuplicateKeys(where));
+    value = Json::parse(text, StrictEvents(where));
   } catch (const nlohmann::json::exception& error) {
     throw ConfigError(message(where, ": not valid JSON: ", reason_of(error),
                               "; write or download the file again"));

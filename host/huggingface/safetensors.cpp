@@ -199,8 +199,8 @@ SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path,
   std::string text = header.dump();
   text.append((kPrefixBytes - text.size() % kPrefixBytes) % kPrefixBytes, ' ');  // aligned tensors
   const auto length = static_cast<uint64_t>(text.size());
-  file_.append({reinterpret_cast<const char*>(&length), sizeof(length)});
-  file_.append(text);
+  header_ = std::string(reinterpret_cast<const char*>(&length), sizeof(length)) + text;
+  file_.append(header_);
 }
 
 void SafetensorsWriter::append(std::span<const std::byte> bytes) {

@@ -69,13 +69,18 @@ class SafetensorsWriter {
   SafetensorsWriter(const std::filesystem::path& path, const std::vector<TensorEntry>& entries,
                     const std::map<std::string, std::string>& metadata);
 
+  /// All bytes before the first tensor.
+  const std::string& header() const { return header_; }
   /// The tensors' bytes in the order of the entries, in pieces of any size.
   void append(std::span<const std::byte> bytes);
+  /// OutputFile's.
+  void push(int64_t most_pending_bytes) { file_.push(most_pending_bytes); }
   /// After all tensors: the file is on the disk and has its name.
   void finish();
 
  private:
   OutputFile file_;
+  std::string header_;
   int64_t remaining_bytes_ = 0;
 };
 
