@@ -63,8 +63,8 @@ int64_t rotate_temporary_bytes(const at::Tensor& x) {
 
 // Gradients of a weight and its bias on their way into the float32 sum; float32 products go there
 // directly.
-int64_t linear_backward_temporary_bytes(const at::Tensor& x,
-                                        const std::vector<Projection>& projections) {
+int64_t linear_weight_temporary_bytes(const at::Tensor& x,
+                                      const std::vector<Projection>& projections) {
   int64_t most = 0;
   for (const Projection& projection : projections) {
     const auto shape = box_shape(*projection.weight);  // (out, in)
@@ -75,15 +75,20 @@ int64_t linear_backward_temporary_bytes(const at::Tensor& x,
   return most;
 }
 
-// Logits; and where the compute dtype is another one, the logits' gradient in it and the weight's
-// gradient that is a product of it.
+// Logits; and where the compute dtype is another one, the logits' gradient in it.
 int64_t head_temporary_bytes(const at::Tensor& hidden, const Parameter& weight) {
   const auto shape = box_shape(weight);  // (V, C)
   const int64_t rows = std::min(hidden.numel() / hidden.size(-1),
                                 cross_entropy_chunk_rows(std::max<int64_t>(1, shape[0])));
   const int64_t logits = float_bytes(rows * shape[0]);
   if (is_fused(hidden)) return logits;
-  return logits + hidden.element_size() * shape[0] * (rows + shape[1]);
+  return logits + hidden.element_size() * shape[0] * rows;
+}
+
+// A product that is added to the float32 sum.
+int64_t head_weight_temporary_bytes(const at::Tensor& hidden, const Parameter& weight) {
+  const auto shape = box_shape(weight);  // (V, C)
+  return is_fused(hidden) ? 0 : hidden.element_size() * shape[0] * shape[1];
 }
 
 }  // namespace
@@ -118,11 +123,16 @@ struct ActivationCounter::OperationFunction : Function<OperationFunction> {
     const Backward& needs = kept->backward;
     variable_list made = dy;
     if (needs.make_again) made.push_back(needs.make_again());
+    const at::Tensor x = needs.make_again      ? made.back()
+                         : needs.keeps.empty() ? at::Tensor()
+                                               : needs.keeps.front();
     variable_list gradients;
     for (const auto& shape : kept->input_shapes)
       gradients.push_back(at::empty(shape, dy[0].options()));
     made.insert(made.end(), gradients.begin(), gradients.end());
-    kept->counter.count(made, needs.temporary_bytes);
+    const bool waits = needs.weight && needs.weight->deferred;
+    kept->counter.count(made, needs.temporary_bytes + (waits ? 0 : needs.weight_temporary_bytes));
+    if (waits) kept->counter.defer_weight_gradient(needs, dy, x);
     gradients.resize(5);  // one for each argument of forward
     return gradients;
   }
@@ -140,37 +150,55 @@ std::vector<at::Tensor> ActivationCounter::record(const std::vector<at::Tensor>&
                                   c10::make_intrusive<Kept>(*this, std::move(backward)), outputs);
 }
 
+// The tensors stay alive until the contribution is made.
+void ActivationCounter::defer_weight_gradient(const Backward& backward,
+                                              const std::vector<at::Tensor>& dy,
+                                              const at::Tensor& x) {
+  const std::vector<at::Tensor> waiting = backward.waits(dy, x);
+  count(waiting);
+  backward.weight->deferred->push_back(
+      [this, waiting, bytes = backward.weight_temporary_bytes] { count(waiting, bytes); });
+}
+
 at::Tensor ActivationCounter::embedding(const at::Tensor& tokens, Parameter& weight,
                                         const at::Tensor& path) {
   auto shape = tokens.sizes().vec();
   shape.push_back(box_shape(weight)[1]);
   const at::Tensor y = at::empty(shape, tokens.options().dtype(weight.dtype));
-  const int64_t temporary_bytes = is_fused(y) ? 0 : float_bytes(y.numel());
-  return region_out(record({path}, {y}, {{}, temporary_bytes})[0]);
+  Backward backward;
+  backward.weight = &weight;
+  backward.weight_temporary_bytes = is_fused(y) ? 0 : float_bytes(y.numel());
+  backward.waits = [](const variable_list& dy, const at::Tensor&) { return dy; };
+  return region_out(record({path}, {y}, std::move(backward))[0]);
 }
 
-// x (B, T, C), gathered or cut.
-at::Tensor ActivationCounter::with_tokens(const at::Tensor& x, int64_t tokens) {
-  if (tokens == x.size(1)) return x;
-  return record({x}, {at::empty({x.size(0), tokens, x.size(2)}, x.options())}, {})[0];
+// Gathered or cut.
+at::Tensor ActivationCounter::with_shape(const at::Tensor& x, const std::vector<int64_t>& shape) {
+  if (shape_.ranks == 1) return x;
+  return record({x}, {at::empty(shape, x.options())}, {})[0];
 }
 
 at::Tensor ActivationCounter::region_in(const at::Tensor& x) {
-  return with_tokens(x, x.size(1) * activation_ranks_);
+  return with_shape(x, {shape_.sequences, shape_.tokens, shape_.features});
 }
 
 at::Tensor ActivationCounter::region_out(const at::Tensor& x) {
-  return with_tokens(x, x.size(1) / activation_ranks_);
+  return with_shape(x, shape_.activation());
 }
 
-at::Tensor ActivationCounter::rms_norm(const at::Tensor& x, Parameter&, double) {
+at::Tensor ActivationCounter::rms_norm(const at::Tensor& x, Parameter& weight, double) {
   const auto make = [this, x = x.detach()] {
     const at::Tensor y = at::empty_like(x);
     count({x, y}, norm_temporary_bytes(x));
     return y;
   };
   const at::Tensor scale = floats({x.numel() / x.size(-1)}, x);
-  const at::Tensor y = record({x}, {make()}, {{x, scale}, norm_backward_temporary_bytes(x)})[0];
+  Backward backward{{x, scale}, norm_backward_temporary_bytes(x)};
+  backward.weight = &weight;
+  backward.waits = [](const variable_list&, const at::Tensor& input) {
+    return variable_list{floats({input.size(-1)}, input)};
+  };
+  const at::Tensor y = record({x}, {make()}, std::move(backward))[0];
   count({scale});
   if (recompute_.norm) offered_.offer(y, make);
   return y;
@@ -181,7 +209,13 @@ std::vector<at::Tensor> ActivationCounter::linear(const at::Tensor& x,
   variable_list outputs;
   for (const Projection& projection : projections)
     outputs.push_back(with_last(x, box_shape(*projection.weight)[0]));
-  Backward backward{{x}, linear_backward_temporary_bytes(x, projections), offered_.take(x)};
+  Backward backward{{x}, 0, offered_.take(x)};
+  backward.weight = projections[0].weight;
+  backward.weight_temporary_bytes = linear_weight_temporary_bytes(x, projections);
+  backward.waits = [](variable_list dy, const at::Tensor& input) {
+    dy.push_back(input);
+    return dy;
+  };
   if (backward.make_again) backward.keeps.clear();
   return record({x}, outputs, std::move(backward));
 }
@@ -246,12 +280,17 @@ at::Tensor ActivationCounter::swiglu(const at::Tensor& gate, const at::Tensor& u
 
 at::Tensor ActivationCounter::cross_entropy(const at::Tensor& hidden, Parameter& weight,
                                             const at::Tensor&, const LossSink&) {
-  return record({hidden}, {at::empty({}, hidden.options())},
-                {{hidden}, head_temporary_bytes(hidden, weight)})[0];
+  Backward backward{{hidden}, head_temporary_bytes(hidden, weight)};
+  backward.weight = &weight;
+  backward.weight_temporary_bytes = head_weight_temporary_bytes(hidden, weight);
+  backward.waits = [vocab_size = box_shape(weight)[0]](const variable_list&,
+                                                       const at::Tensor& input) {
+    return variable_list{input, with_last(input, vocab_size)};
+  };
+  return record({hidden}, {at::empty({}, hidden.options())}, std::move(backward))[0];
 }
 
 void ActivationCounter::before_unit(const UnitInfo& unit, int, Phase) {
-  unit_ = unit.name;
   recompute_ = unit.recompute;
 }
 
@@ -262,11 +301,7 @@ void ActivationCounter::after_unit(const UnitInfo&, int, Phase) {
 
 void ActivationCounter::count(const std::vector<at::Tensor>& made, int64_t temporary_bytes) {
   for (const at::Tensor& tensor : made) live_.see(tensor);
-  const int64_t bytes = live_.now() + temporary_bytes;
-  recent_peak_bytes_ = std::max(recent_peak_bytes_, bytes);
-  if (bytes <= peak_bytes_) return;
-  peak_bytes_ = bytes;
-  peak_unit_ = unit_;
+  recent_peak_bytes_ = std::max(recent_peak_bytes_, live_.now() + temporary_bytes);
 }
 
 }  // namespace cleave

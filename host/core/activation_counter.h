@@ -2,11 +2,12 @@
 // of activations are alive at any moment.
 #pragma once
 
-#include <string>
+#include <functional>
 #include <utility>
 
 #include "cleave/ops.h"
 #include "cleave/roles.h"
+#include "cleave/strategy.h"
 #include "core/live_bytes.h"
 #include "core/recompute.h"
 
@@ -18,8 +19,8 @@ namespace cleave {
 /// each CPU. Weights are cut as value_placement says; nothing else of a Parameter is looked at.
 class ActivationCounter final : public Ops, public UnitObserver {
  public:
-  /// `activation_ranks` share the tokens of an activation between regions.
-  explicit ActivationCounter(int64_t activation_ranks) : activation_ranks_(activation_ranks) {}
+  /// `shape` says how an activation is cut between regions.
+  explicit ActivationCounter(const MicroBatchShape& shape) : shape_(shape) {}
 
   at::Tensor embedding(const at::Tensor& tokens, Parameter& weight,
                        const at::Tensor& path) override;
@@ -40,19 +41,22 @@ class ActivationCounter final : public Ops, public UnitObserver {
   /// A tensor that no operation has made.
   void see(const at::Tensor& tensor) { count({tensor}); }
   int64_t live_bytes() { return live_.now(); }
-  int64_t peak_bytes() const { return peak_bytes_; }
-  /// The unit that ran when the most was alive.
-  const std::string& peak_unit() const { return peak_unit_; }
-
   /// The most since the latest call.
   int64_t take_recent_peak_bytes() { return std::exchange(recent_peak_bytes_, 0); }
 
  private:
+  // What a weight's gradient waits with where it is made later, from the gradients of the
+  // operation's outputs and its input.
+  using Waits = std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>& dy,
+                                                      const at::Tensor& x)>;
   // What an operation's backward finds and needs.
   struct Backward {
-    std::vector<at::Tensor> keeps = {};
+    std::vector<at::Tensor> keeps = {};  // its input first, where that is kept
     int64_t temporary_bytes = 0;
-    MakeAgain make_again = {};  // what it needs and doesn't keep
+    MakeAgain make_again = {};  // its input, where it needs that and doesn't keep it
+    const Parameter* weight = nullptr;
+    int64_t weight_temporary_bytes = 0;  // for the weight's gradient
+    Waits waits = {};
   };
   struct Kept;
   struct OperationFunction;
@@ -60,18 +64,17 @@ class ActivationCounter final : public Ops, public UnitObserver {
 
   std::vector<at::Tensor> record(const std::vector<at::Tensor>& inputs,
                                  const std::vector<at::Tensor>& outputs, Backward backward);
+  void defer_weight_gradient(const Backward& backward, const std::vector<at::Tensor>& dy,
+                             const at::Tensor& x);
   at::Tensor rotate(const at::Tensor& x);
-  at::Tensor with_tokens(const at::Tensor& x, int64_t tokens);
+  at::Tensor with_shape(const at::Tensor& x, const std::vector<int64_t>& shape);
   // `made` is alive from now on; the operation that made it holds `temporary_bytes` meanwhile.
   void count(const std::vector<at::Tensor>& made, int64_t temporary_bytes = 0);
 
-  int64_t activation_ranks_;
+  MicroBatchShape shape_;
   LiveBytes live_;
   OfferedOutput offered_;
   Recompute recompute_;
-  std::string unit_;
-  std::string peak_unit_;
-  int64_t peak_bytes_ = 0;
   int64_t recent_peak_bytes_ = 0;
 };
 

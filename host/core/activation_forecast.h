@@ -3,9 +3,11 @@
 
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "cleave/schedule.h"
 #include "cleave/strategy.h"
 #include "core/unit.h"
 
@@ -17,17 +19,18 @@ struct ActivationForecast {
     int64_t forward;
     int64_t backward;
   };
-  int64_t kept_bytes;     ///< of all micro-batches that are alive, between forward and backward
-  int64_t peak_bytes;     ///< of these, and of what a unit needs while it runs
+  int64_t kept_bytes;     ///< the most between two actions, of all micro-batches
+  int64_t peak_bytes;     ///< the most, with what a unit needs while it runs
   std::string peak_unit;  ///< the unit that runs then
-  /// By unit index; empty where several micro-batches are alive.
+  /// By unit index; empty where several micro-batches are alive, or backward runs in halves.
   std::map<int, OfUnit> of_units;
 };
 
-/// Walks the units forward and backward with as many micro-batches alive at a time, on tensors
-/// without content: the same result on every machine. `units` must have their placements and
-/// recompute flags.
+/// Of a rank's `actions` in a step: runs each chunk of `units` once forward and once backward, on
+/// tensors without content (the same result on every machine), and adds up what the actions leave
+/// open. `units` must have their placements, chunks and recompute flags.
 ActivationForecast forecast_activations(const std::vector<std::unique_ptr<Unit>>& units,
-                                        const MicroBatchShape& shape, int micro_batches_alive);
+                                        const MicroBatchShape& shape,
+                                        std::span<const Action> actions);
 
 }  // namespace cleave

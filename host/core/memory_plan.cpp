@@ -42,8 +42,9 @@ std::vector<MemoryItem> initial_memory(const std::vector<Parameter*>& parameters
 
 std::vector<MemoryItem> activation_memory(const std::vector<std::unique_ptr<Unit>>& units,
                                           const MicroBatchShape& shape,
-                                          std::span<const Visit> visits, int micro_batches_alive) {
-  const ActivationForecast forecast = forecast_activations(units, shape, micro_batches_alive);
+                                          std::span<const Action> actions,
+                                          std::span<const Visit> visits) {
+  const ActivationForecast forecast = forecast_activations(units, shape, actions);
   MemoryItem kept{"kept for backward", forecast.kept_bytes, MemoryCategory::activations};
   MemoryItem running{message("while ", forecast.peak_unit, " runs"),
                      forecast.peak_bytes - forecast.kept_bytes, MemoryCategory::activations};

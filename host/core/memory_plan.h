@@ -16,11 +16,12 @@ std::vector<MemoryItem> model_states(const std::vector<Parameter*>& parameters);
 /// What filling them needs besides, before the first step.
 std::vector<MemoryItem> initial_memory(const std::vector<Parameter*>& parameters);
 
-/// Activations during a step's `visits`, where up to `micro_batches_alive` are between forward and
-/// backward. `units` have their placements and recompute flags.
+/// Activations during a step's `actions`, which make `visits`. `units` have their placements,
+/// chunks and recompute flags.
 std::vector<MemoryItem> activation_memory(const std::vector<std::unique_ptr<Unit>>& units,
                                           const MicroBatchShape& shape,
-                                          std::span<const Visit> visits, int micro_batches_alive);
+                                          std::span<const Action> actions,
+                                          std::span<const Visit> visits);
 
 /// Tokens and targets of a step. `ignores_tokens`: those that count must be found.
 std::vector<MemoryItem> batch_memory(const MicroBatchShape& shape, int64_t num_micro_batches,

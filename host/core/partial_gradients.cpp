@@ -25,6 +25,25 @@ PartialGradients::PartialGradients(const std::vector<Parameter*>& parameters, co
   }
 }
 
+std::vector<CommUse> partial_gradient_uses(const std::vector<Parameter*>& parameters,
+                                           const Mesh& mesh) {
+  std::vector<CommUse> uses;
+  for (const MeshAxis& axis : mesh.leaf_axes()) {
+    double bytes = 0;
+    for (const Parameter* parameter : parameters) {
+      if (parameter->gradient_placement.kind(axis.name) != AxisKind::partial) continue;
+      // a tied weight's other holders along the pipeline: one
+      const bool is_subset = parameter->value_placement.kind(axis.name) == AxisKind::subset;
+      const double ranks = is_subset ? 2 : axis.size;
+      bytes += 2 * (ranks - 1) / ranks * sizeof(float) *
+               static_cast<double>(parameter->gradient_placement.num_elements());
+    }
+    if (axis.size > 1 && bytes > 0)
+      uses.push_back({axis.name, CLEAVE_ALL_REDUCE, at::kFloat, bytes});
+  }
+  return uses;
+}
+
 void PartialGradients::sum() {
   MemoryScope scope(MemoryCategory::gradients);
   for (const Group& group : groups_) {

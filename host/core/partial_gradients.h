@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cleave/comm.h"
-#include "cleave/parameter.h"
+#include "cleave/strategy.h"
 
 namespace cleave {
 
@@ -29,5 +29,9 @@ class PartialGradients {
   };
   std::vector<Group> groups_;  // in mesh order
 };
+
+/// What a rank will send for it in a step; `parameters`: those that its units use.
+std::vector<CommUse> partial_gradient_uses(const std::vector<Parameter*>& parameters,
+                                           const Mesh& mesh);
 
 }  // namespace cleave

@@ -6,6 +6,8 @@
 #include "core/communicators.h"
 #include "core/layout.h"
 #include "core/memory_plan.h"
+#include "core/partial_gradients.h"
+#include "core/saved_state.h"
 
 namespace cleave {
 
@@ -73,14 +75,19 @@ PlannedRun::PlannedRun(const RunConfig& run_config, int world_size, int run_rank
   make_schedule();
   planned.visits = visits;
   plan = strategies.solve(planned, plan_backend(config));
+  for (const CommUse& use : partial_gradient_uses(parameters, mesh))
+    plan.communication.push_back({"the host", use});
   for (size_t i = 0; i < model.units.size(); ++i) model.units[i]->info = model.unit_infos[i];
-  append(plan.memory, activation_memory(model.units, shape, visits, max_open(actions())));
+  append(plan.memory, activation_memory(model.units, shape, actions(), visits));
   if (num_stages() > 1)
     plan.memory.push_back({"on their way between ranks",
                            2 * shape.activation_elements() *
                                static_cast<int64_t>(c10::elementSize(model.parameters[0]->dtype)),
                            MemoryCategory::activations});
   append(plan.memory, batch_memory(shape, num_micro_batches, config.data.ignore_token.has_value()));
+  if (config.checkpoint.is_on() && config.checkpoint.asynchronous)
+    plan.memory.push_back(
+        {"copy for checkpoints", saved_bytes(parameters, mesh, rank), MemoryCategory::other});
 }
 
 // An axis that nobody schedules is refused by the solver, later.

@@ -1,4 +1,10 @@
 // Runs a rank's actions of a step: receives what they wait for, sends what others wait for.
+//
+// Receives are started before they are needed, so a backend must not let an operation wait for one
+// that was started before it with another peer or in the other direction. What a rank sends to
+// another is awaited there in the same order, whatever the schedule of the pipeline plugin
+// (schedules_test.cpp), so in place of tags one ordered channel for each sender and receiver will
+// do (NCCL: a communicator with a stream of its own).
 #pragma once
 
 #include <functional>

@@ -138,8 +138,10 @@ void Tape::backward_weight(Units units, const MicroBatch& micro_batch,
     const auto found = deferred_.find({info.index, micro_batch.index});
     CLEAVE_CHECK(found != deferred_.end(), "micro-batch ", micro_batch.index, " of unit ",
                  info.name, " has no gradients waiting");
+    Observed observed(hooks_.observers, info, micro_batch.index, Phase::weight);
     for (const auto& contribution : found->second) contribution();
     deferred_.erase(found);
+    observed.done();
     after_unit(info.index);
   }
 }

@@ -1,4 +1,4 @@
-// How long each unit runs, forward, recompute and backward together.
+// How long each unit runs, all phases together.
 #pragma once
 
 #include <chrono>

@@ -158,6 +158,57 @@ TEST_P(TapeTest, MatchesTheFloat64ReferenceOverTwoMicroBatches) {
   }
 }
 
+// Remembers the gradients when a backward begins; they must be the same bits at its end.
+class NoGradientInBackward final : public UnitObserver {
+ public:
+  explicit NoGradientInBackward(const Fixture& fixture) : fixture_(fixture) {}
+  void before_unit(const UnitInfo&, int, Phase phase) override {
+    phases.push_back(phase);
+    if (phase == Phase::backward) before_ = gradients();
+  }
+  void after_unit(const UnitInfo& unit, int, Phase phase) override {
+    if (phase != Phase::backward) return;
+    for (const auto& [name, gradient] : gradients())
+      EXPECT_TRUE(test::bitwise_equal(gradient, before_.at(name))) << unit.name << ": " << name;
+  }
+  std::vector<Phase> phases;
+
+ private:
+  Weights gradients() const {
+    Weights all;
+    for (const Parameter* p : fixture_.model->parameters) all[p->name] = p->gradient.clone();
+    return all;
+  }
+  const Fixture& fixture_;
+  Weights before_;
+};
+
+TEST_P(TapeTest, BackwardInHalvesMakesWeightGradientsInTheSecondAlone) {
+  Fixture f(std::get<0>(GetParam()), std::get<1>(GetParam()));
+  NoGradientInBackward observer(f);
+  Tape whole(f.ops, {}), halves(f.ops, {{&observer}});
+  const MicroBatch first = f.micro_batch(0), second = f.micro_batch(1);
+  for (const MicroBatch& micro_batch : {first, second}) whole.forward(f.model->units, micro_batch);
+  for (const MicroBatch& micro_batch : {first, second})
+    whole.backward(f.model->units, micro_batch, [](int) {});
+  const Weights expected = f.take_gradients();
+
+  for (const MicroBatch& micro_batch : {first, second}) halves.forward(f.model->units, micro_batch);
+  for (const MicroBatch& micro_batch : {first, second})
+    halves.backward_input(f.model->units, micro_batch);
+  EXPECT_EQ(halves.num_records(), 0u);
+  std::vector<int> ready;
+  for (const MicroBatch& micro_batch : {first, second})
+    halves.backward_weight(f.model->units, micro_batch, [&](int unit) { ready.push_back(unit); });
+  for (const auto& [name, gradient] : f.take_gradients())
+    EXPECT_TRUE(test::bitwise_equal(gradient, expected.at(name))) << name;
+  EXPECT_EQ(ready, (std::vector<int>{6, 5, 4, 3, 2, 1, 0, 6, 5, 4, 3, 2, 1, 0}));
+  std::vector<Phase> phases(14, Phase::forward);
+  phases.insert(phases.end(), 14, Phase::backward);
+  phases.insert(phases.end(), 14, Phase::weight);
+  EXPECT_EQ(observer.phases, phases);
+}
+
 TEST_P(TapeTest, LossWithoutGradientsIsTheSame) {
   Fixture f(std::get<0>(GetParam()), std::get<1>(GetParam()));
   const std::vector<UnitObserver*> observers;

@@ -32,7 +32,8 @@ std::vector<MeasuredMemory> measure_memory(const RunConfig& config, int ranks) {
     run_as_rank(config, process, bootstrap, on_failure,
                 [&](const TrainerContext& context, const SolvedPlan& plan) {
                   Trainer trainer(context, nullptr);
-                  trainer.train(nullptr);
+                  for (int64_t step = 0; step < context.config.train.steps; ++step)
+                    trainer.train_step(step);
                   measured[context.rank] = read(plan, context.memory);
                 });
   });

@@ -70,8 +70,8 @@ RunConfig config_of(const test::TemporaryFolder& folder, const Case& c) {
 PluginTable tensor_parallel(const char* sequence_parallel) {
   return strategy("tensor-parallel", {{"sequence_parallel", sequence_parallel}});
 }
-PluginTable pipeline(const char* schedule) {
-  return strategy("pipeline", {{"schedule", schedule}});
+PluginTable pipeline(const char* schedule, const char* virtual_stages = "1") {
+  return strategy("pipeline", {{"schedule", schedule}, {"virtual_stages", virtual_stages}});
 }
 
 class PredictedMemory : public testing::TestWithParam<Case> {};
@@ -100,11 +100,27 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(
     ModelParallel, PredictedMemory,
-    testing::Values(Case{kManyHeads, "float32", 2, {tensor_parallel("false")}, {{"tensor", 2}}},
-                    Case{kManyHeads, "float32", 2, {tensor_parallel("true")}, {{"tensor", 2}}},
-                    Case{kManyHeads, "bfloat16", 2, {tensor_parallel("true")}, {{"tensor", 2}}},
-                    Case{kManyHeads, "float32", 2, {pipeline("\"gpipe\"")}, {{"pipeline", 2}}},
-                    Case{kManyHeads, "float32", 2, {pipeline("\"1f1b\"")}, {{"pipeline", 2}}}));
+    testing::Values(
+        Case{kManyHeads, "float32", 2, {tensor_parallel("false")}, {{"tensor", 2}}},
+        Case{kManyHeads, "float32", 2, {tensor_parallel("true")}, {{"tensor", 2}}},
+        Case{kManyHeads, "bfloat16", 2, {tensor_parallel("true")}, {{"tensor", 2}}},
+        Case{kManyHeads, "float32", 2, {pipeline("\"gpipe\"")}, {{"pipeline", 2}}},
+        Case{kManyHeads, "float32", 2, {pipeline("\"1f1b\"")}, {{"pipeline", 2}}},
+        Case{kManyHeads, "float32", 2, {pipeline("\"zb-h1\"")}, {{"pipeline", 2}}},
+        Case{kManyHeads, "bfloat16", 2, {pipeline("\"zb-h1\"")}, {{"pipeline", 2}}},
+        Case{kManyLayers, "float32", 3, {pipeline("\"zb-h1\"")}, {{"pipeline", 3}}},
+        Case{kManyLayers,
+             "float32",
+             3,
+             {pipeline("\"zb-h1\""), recompute(kFull)},
+             {{"pipeline", 3}}},
+        Case{kManyHeads, "float32", 2, {pipeline("\"interleaved-1f1b\"", "2")}, {{"pipeline", 2}}},
+        Case{kManyLayers, "float32", 3, {pipeline("\"interleaved-1f1b\"", "3")}, {{"pipeline", 3}}},
+        Case{kManyHeads,
+             "float32",
+             4,
+             {pipeline("\"1f1b\""), tensor_parallel("true")},
+             {{"pipeline", 2}, {"tensor", 2}}}));
 
 TEST_P(PredictedMemory, IsWhatTheAccountSeesOnEveryRank) {
   const test::TemporaryFolder folder;

@@ -2,90 +2,63 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <fstream>
-#include <nlohmann/json.hpp>
-#include <sstream>
+#include <iterator>
 
 #include "core/planned_run.h"
-#include "core/run.h"
 #include "support/equivalence.h"
+#include "trace_spans.h"
 
 namespace cleave {
 namespace {
 
-struct Span {
-  double begin;
-  double end;
-};
+using Spans = std::vector<test::TraceSpan>;
 
-struct Spans {
-  std::vector<Span> runs;     // of units, forward and backward
-  std::vector<Span> gathers;  // of single parameters
-};
-
-// Of one rank, each in order of begin.
-Spans read_trace(const std::filesystem::path& file) {
-  std::ifstream in(file);
-  const nlohmann::json trace = nlohmann::json::parse(in);
-  Spans spans;
-  for (const nlohmann::json& event : trace["traceEvents"]) {
-    if (event["ph"] != "X") continue;
-    const std::string name = event["name"];
-    const double begin = event["ts"];
-    const Span span{begin, begin + event["dur"].get<double>()};
-    if (name.starts_with("forward ") || name.starts_with("backward ")) spans.runs.push_back(span);
-    if (name == "data.all_gather") spans.gathers.push_back(span);
-  }
-  const auto by_begin = [](const Span& a, const Span& b) { return a.begin < b.begin; };
-  std::sort(spans.runs.begin(), spans.runs.end(), by_begin);
-  std::sort(spans.gathers.begin(), spans.gathers.end(), by_begin);
-  return spans;
+bool is_run(const test::TraceSpan& span) {
+  return span.name.starts_with("forward ") || span.name.starts_with("backward ");
+}
+// Of a single parameter.
+bool is_gather(const test::TraceSpan& span) {
+  return span.name == "data.all_gather";
 }
 
 RunConfig config_of(const test::TemporaryFolder& folder, const char* prefetch_units) {
   RunConfig config = test::tiny_config(folder);
   config.train.steps = 2;
-  config.metrics.trace = true;
   config.strategies = {test::strategy("fsdp", {{"prefetch_units", prefetch_units}})};
   return config;
 }
 
 // A run of a unit whose parameters were gathered for it.
 struct GatheredRun {
-  Span submitted;        // the first and the last of its gathers
-  Span previous;         // the run before
-  Span before_previous;  // and the one before that
+  test::TraceSpan submitted;        // the first and the last of its gathers
+  test::TraceSpan previous;         // the run before
+  test::TraceSpan before_previous;  // and the one before that
 };
 
 // All of rank 1, but for each step's first.
 std::vector<GatheredRun> gathered_runs(const RunConfig& config, int ranks) {
-  run_as_threads(ranks, [&](const ProcessInfo& process, const Bootstrap& bootstrap,
-                            const std::function<void()>& on_failure) {
-    run_as_rank(config, process, bootstrap, on_failure,
-                [](const TrainerContext& context, const SolvedPlan& plan) {
-                  std::ostringstream out;
-                  train(context, plan, out);
-                });
-  });
-  const Spans spans = read_trace(config.metrics.directory / "trace.rank1.json");
+  const Spans spans = test::train_traced(config, ranks)[1];
+  Spans runs, gathers;
+  std::copy_if(spans.begin(), spans.end(), std::back_inserter(runs), is_run);
+  std::copy_if(spans.begin(), spans.end(), std::back_inserter(gathers), is_gather);
   const PlannedRun run(config, ranks, 1);
   const size_t num_visits = run.visits.size();
-  EXPECT_EQ(spans.runs.size(), num_visits * config.train.steps);
+  EXPECT_EQ(runs.size(), num_visits * config.train.steps);
   std::vector<GatheredRun> gathered;
   size_t next = 0;  // gather
-  for (size_t i = 0; i < spans.runs.size(); ++i) {
+  for (size_t i = 0; i < runs.size(); ++i) {
     const UnitInfo& unit = *run.visits[i % num_visits].unit;
     const bool is_first = i % num_visits == 0;
     if (!is_first && run.visits[i % num_visits - 1].unit == &unit) continue;  // still there
     const size_t last = next + unit.parameters.size() - 1;
-    if (last >= spans.gathers.size()) break;
+    if (last >= gathers.size()) break;
     if (!is_first)
-      gathered.push_back({{spans.gathers[next].begin, spans.gathers[last].begin},
-                          spans.runs[i - 1],
-                          i > 1 ? spans.runs[i - 2] : Span{}});
+      gathered.push_back({{"", gathers[next].begin, gathers[last].begin},
+                          runs[i - 1],
+                          i > 1 ? runs[i - 2] : test::TraceSpan{}});
     next = last + 1;
   }
-  EXPECT_EQ(next, spans.gathers.size());
+  EXPECT_EQ(next, gathers.size());
   return gathered;
 }
 

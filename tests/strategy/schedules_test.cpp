@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 
 #include "cleave/balance.h"
 #include "cleave/error.h"
@@ -82,6 +84,42 @@ TEST(Schedules, MicroBatchesOfAChunkStayInOrder) {
               EXPECT_EQ(action.micro_batch, next++);
             }
         }
+}
+
+// What a rank sends to another (or awaits from it) in order: is it a gradient, of which chunk and
+// micro-batch.
+using Message = std::tuple<bool, int, int>;
+using Messages = std::map<std::pair<int, int>, std::vector<Message>>;  // by sender and receiver
+
+void add_messages(const std::vector<Action>& actions, int ranks, int chunks, Messages& sent,
+                  Messages& awaited) {
+  for (const Action& action : actions) {
+    const int rank = action.chunk % ranks, step = action.kind == Kind::forward ? 1 : -1;
+    const int to = action.chunk + step, from = action.chunk - step;
+    if (action.kind == Kind::backward_weight) continue;
+    if (to >= 0 && to < chunks && to % ranks != rank)
+      sent[{rank, to % ranks}].push_back({step < 0, action.chunk, action.micro_batch});
+    if (from >= 0 && from < chunks && from % ranks != rank)
+      awaited[{from % ranks, rank}].push_back({step < 0, from, action.micro_batch});
+  }
+}
+
+TEST(Schedules, AwaitAnotherRanksMessagesInTheOrderInWhichItSendsThem) {
+  for (int p = 2; p <= 6; ++p)
+    for (int m = 1; m <= 17; ++m)
+      for (int v = 1; v <= 3; ++v) {
+        std::vector<Schedule> schedules;
+        if (v == 1)
+          schedules = {gpipe({p, m, 1}), one_forward_one_backward({p, m, 1}),
+                       zero_bubble({p, m, 1})};
+        else if (m % p == 0)
+          schedules = {interleaved({p, m, v})};
+        for (size_t i = 0; i < schedules.size(); ++i) {
+          Messages sent, awaited;
+          for (const auto& actions : schedules[i]) add_messages(actions, p, p * v, sent, awaited);
+          EXPECT_EQ(sent, awaited) << p << " ranks, " << m << " micro-batches, " << v << ", " << i;
+        }
+      }
 }
 
 TEST(Timeline, RefusesSchedulesThatCannotRun) {

@@ -100,7 +100,9 @@ TEST(TensorParallelRefuses, SizesThatDoNotDivide) {
       << refusal(config, 4);
   config = config_of(folder, {2, 1, 3, true});
   config.data.sequence_length = 15;
-  EXPECT_NE(refusal(config, 2).find("cuts 45 tokens (train.micro_batch_size 3 x data.sequence_length 15) over 2 ranks"), std::string::npos)
+  EXPECT_NE(refusal(config, 2).find(
+                "cuts 45 tokens (train.micro_batch_size 3 x data.sequence_length 15) over 2 ranks"),
+            std::string::npos)
       << refusal(config, 2);
 }
 

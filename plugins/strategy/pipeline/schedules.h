@@ -28,7 +28,8 @@ std::vector<std::vector<Action>> interleaved(const ScheduleShape& shape);
 /// Backward in halves, weights where a rank would wait: bubble (p-1)/(3 m+p-1) when the three take
 /// equally long and m >= p (ZB-H1, Qi et al. 2023, arXiv:2401.10241). Rank i has at most p - i
 /// micro-batches between forward and backward_input, and 2 p - i between forward and
-/// backward_weight.
+/// backward_weight. Between the halves a micro-batch keeps the input and the output's gradient of
+/// each product: of the head those of all logits.
 std::vector<std::vector<Action>> zero_bubble(const ScheduleShape& shape);
 
 }  // namespace cleave

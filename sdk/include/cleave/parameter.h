@@ -89,7 +89,13 @@ struct UnitInfo {
   Recompute recompute = {};  ///< a Partitioner writes it
 };
 
-enum class Phase { forward, recompute, backward };
+/// What a run of a unit computes.
+enum class Phase {
+  forward,    ///< its output
+  recompute,  ///< its output again, before backward
+  backward,   ///< its gradients: input's and weights', or the input's alone where these follow
+  weight      ///< its weights' gradients, apart from the input's (zero-bubble schedules)
+};
 
 /// One run of a unit within a step.
 struct Visit {
