@@ -186,6 +186,24 @@ void capabilities_thunk(cleave_communicator* c, cleave_capabilities* out) {
 const char* describe_thunk(cleave_communicator* c) {
   return self(c).backend->describe().c_str();
 }
+const char* algorithm_thunk(cleave_communicator* c, int32_t op, int32_t dtype, int64_t bytes,
+                            int32_t device) {
+  const char* name = nullptr;
+  guarded([&] {
+    cleave_collective call{};
+    call.struct_size = sizeof call;
+    call.op = op;
+    call.dtype = dtype;
+    call.device = device;
+    check_known(self(c), call);
+    check_capability(self(c), call);
+    if (bytes < 0) refuse(CLEAVE_INVALID, op_name(op), ": ", bytes, " bytes is negative");
+    name = self(c).backend->algorithm(static_cast<cleave_op>(op), static_cast<cleave_dtype>(dtype),
+                                      bytes, static_cast<cleave_device>(device));
+    return CLEAVE_OK;
+  });
+  return name;
+}
 const char* error_thunk(cleave_communicator*) {
   return last_error.c_str();
 }
@@ -279,6 +297,7 @@ constexpr cleave_communicator_api kApi = {
     size_thunk,
     capabilities_thunk,
     describe_thunk,
+    algorithm_thunk,
     error_thunk,
     submit_thunk,
     poll_thunk,

@@ -21,7 +21,21 @@ std::optional<cleave_device> map_device(at::DeviceType device) {
   return std::nullopt;
 }
 
-/// nccl-tests' factors (PERFORMANCE.md), applied to the larger buffer.
+cleave_collective make_call(cleave_op op, int64_t count, ReduceOp reduction = ReduceOp::sum) {
+  cleave_collective call{};
+  call.struct_size = sizeof call;
+  call.op = op;
+  call.reduction = static_cast<int32_t>(reduction);
+  call.count = count;
+  return call;
+}
+
+int64_t sum(const std::vector<int64_t>& counts) {
+  return std::accumulate(counts.begin(), counts.end(), int64_t{0});
+}
+
+}  // namespace
+
 double wire_factor(int32_t op, int ranks) {
   const double share = static_cast<double>(ranks - 1) / ranks;
   switch (op) {
@@ -40,21 +54,6 @@ double wire_factor(int32_t op, int ranks) {
   }
 }
 
-cleave_collective make_call(cleave_op op, int64_t count, ReduceOp reduction = ReduceOp::sum) {
-  cleave_collective call{};
-  call.struct_size = sizeof call;
-  call.op = op;
-  call.reduction = static_cast<int32_t>(reduction);
-  call.count = count;
-  return call;
-}
-
-int64_t sum(const std::vector<int64_t>& counts) {
-  return std::accumulate(counts.begin(), counts.end(), int64_t{0});
-}
-
-}  // namespace
-
 Comm::Comm(cleave_communicator* communicator, std::string name, CommStats* stats,
            int64_t timeout_ms)
     : core_(std::make_shared<detail::CommCore>(communicator, std::move(name), stats, timeout_ms)),
@@ -69,6 +68,21 @@ const std::string& Comm::name() const {
 std::string Comm::describe() const {
   return core_->api->describe(core_->communicator);
 }
+
+std::string Comm::algorithm(cleave_op op, at::ScalarType dtype, int64_t bytes,
+                            at::DeviceType device) const {
+  const auto mapped_dtype = map_dtype(dtype);
+  const auto mapped_device = map_device(device);
+  const char* name =
+      mapped_dtype && mapped_device
+          ? core_->api->algorithm(core_->communicator, op, *mapped_dtype, bytes, *mapped_device)
+          : nullptr;
+  if (!name)
+    core_->fail(message(op_name(op), " of ", bytes, " bytes of ", dtype, " on ", device,
+                        " is not supported by ", describe()));
+  return name;
+}
+
 void Comm::set_trace(CommTrace trace) {
   core_->trace = std::move(trace);
 }

@@ -32,6 +32,9 @@ class FakeBackend final : public Backend {
     return capabilities;
   }
   const std::string& describe() const override { return name_; }
+  const char* algorithm(cleave_op, cleave_dtype, int64_t bytes, cleave_device) const override {
+    return bytes < 100 ? "short" : "long";
+  }
   std::unique_ptr<Operation> submit(const cleave_collective& call) override {
     if (call.tag == 13) throw std::runtime_error("unlucky tag");
     return std::make_unique<FakeOperation>(call.tag == 7 ? CLEAVE_FAILED : CLEAVE_OK);
@@ -111,6 +114,20 @@ TEST_F(BackendTable, RefusesWhatTheCapabilitiesExclude) {
   reduce.dtype = CLEAVE_INT32;
   EXPECT_EQ(submit(reduce), CLEAVE_UNSUPPORTED);
   EXPECT_NE(error().find("all_reduce of int32 on cpu is not supported by fake"), std::string::npos);
+}
+
+TEST_F(BackendTable, NamesNoAlgorithmForWhatItCanNotDo) {
+  const auto name = [&](int32_t op, int32_t dtype, int64_t bytes, int32_t device) {
+    return c_->api->algorithm(c_, op, dtype, bytes, device);
+  };
+  EXPECT_STREQ(name(CLEAVE_ALL_REDUCE, CLEAVE_FLOAT32, 99, CLEAVE_CPU), "short");
+  EXPECT_STREQ(name(CLEAVE_ALL_REDUCE, CLEAVE_FLOAT32, 100, CLEAVE_CPU), "long");
+  EXPECT_EQ(name(CLEAVE_ALL_REDUCE, CLEAVE_INT32, 99, CLEAVE_CPU), nullptr);
+  EXPECT_NE(error().find("not supported by fake"), std::string::npos) << error();
+  EXPECT_EQ(name(CLEAVE_ALL_REDUCE, CLEAVE_FLOAT32, 99, CLEAVE_CUDA), nullptr);
+  EXPECT_EQ(name(CLEAVE_ALL_REDUCE, CLEAVE_FLOAT32, -1, CLEAVE_CPU), nullptr);
+  EXPECT_EQ(name(CLEAVE_NUM_OPS, CLEAVE_FLOAT32, 99, CLEAVE_CPU), nullptr);
+  EXPECT_EQ(name(CLEAVE_BROADCAST, CLEAVE_NUM_DTYPES, 99, CLEAVE_CPU), nullptr);
 }
 
 TEST_F(BackendTable, RefusesBrokenArguments) {

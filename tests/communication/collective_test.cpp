@@ -224,6 +224,20 @@ TEST_P(Collective, AllToAllTakesUnevenCounts) {
   });
 }
 
+TEST_P(Collective, EveryOperationNamesItsAlgorithm) {
+  on_ranks([](Communicator& c) {
+    const cleave_capabilities can = c.capabilities();
+    for (int op = 0; op < CLEAVE_NUM_OPS; ++op)
+      for (int dtype = 0; dtype < CLEAVE_NUM_DTYPES; ++dtype)
+        for (const int64_t bytes : {0, 8, 65'535, 65'536, 1 << 28}) {
+          if (!((can.dtypes[CLEAVE_CPU][op] >> dtype) & 1u)) continue;
+          const char* name = c.get()->api->algorithm(c.get(), op, dtype, bytes, CLEAVE_CPU);
+          ASSERT_NE(name, nullptr) << "op " << op << " dtype " << dtype << ": " << c.error();
+          EXPECT_STRNE(name, "") << "op " << op << " dtype " << dtype << " bytes " << bytes;
+        }
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(, Collective, ::testing::ValuesIn(variants()));
 
 }  // namespace

@@ -22,6 +22,13 @@ Communicator::~Communicator() {
   if (c_) c_->api->destroy(c_);
 }
 
+cleave_capabilities Communicator::capabilities() const {
+  cleave_capabilities capabilities{};
+  capabilities.struct_size = sizeof capabilities;
+  c_->api->capabilities(c_, &capabilities);
+  return capabilities;
+}
+
 Work Communicator::start(const cleave_collective& call) {
   cleave_work* work = nullptr;
   if (c_->api->submit(c_, &call, &work) != CLEAVE_OK) throw std::runtime_error(error());

@@ -48,6 +48,7 @@ class Communicator {
   int size() const { return c_->api->size(c_); }
   std::string error() const { return c_->api->error(c_); }
   std::string describe() const { return c_->api->describe(c_); }
+  cleave_capabilities capabilities() const;
   void abort() { c_->api->abort(c_); }
   cleave_communicator* get() const { return c_; }
 

@@ -60,6 +60,7 @@ class LocalBackend final : public Backend {
   int size() const override { return group_->size(); }
   cleave_capabilities capabilities() const override { return cpu_capabilities(); }
   const std::string& describe() const override { return description_; }
+  const char* algorithm(cleave_op op, cleave_dtype, int64_t, cleave_device) const override;
 
   std::unique_ptr<Operation> submit(const cleave_collective& collective) override;
   void group_begin() override {}  // submit never waits
@@ -84,6 +85,12 @@ class LocalBackend final : public Backend {
   std::string description_;
   std::vector<std::weak_ptr<Transaction>> open_;
 };
+
+const char* LocalBackend::algorithm(cleave_op op, cleave_dtype, int64_t, cleave_device) const {
+  if (op == CLEAVE_BARRIER) return "shared counter";
+  const bool reduces = op == CLEAVE_ALL_REDUCE || op == CLEAVE_REDUCE_SCATTER;
+  return reduces ? "shared memory, sum in pieces" : "shared memory, one copy";
+}
 
 std::unique_ptr<Operation> LocalBackend::submit(const cleave_collective& collective) {
   std::erase_if(open_, [](const auto& weak) {

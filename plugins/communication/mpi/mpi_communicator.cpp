@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "algorithm.h"
 #include "cleave/error.h"
 #include "direct_reduce.h"
 #include "exchange.h"
@@ -13,11 +14,6 @@
 namespace cleave::mpi {
 namespace {
 
-// Below: one message to each rank at once, progressed by the caller; from here on: rings, and the
-// thread takes over at once. A choice by size and ranks alone, so it is the same on all ranks.
-constexpr int64_t kSmallBytes = 64 * 1024;
-// What a rank may send at most when everyone sends everything to everyone.
-constexpr int64_t kSmallFanOutBytes = 256 * 1024;
 constexpr uint64_t kAlignment = 64;
 constexpr int kGuaranteedMaxTag = 32767;  // by the MPI standard
 
@@ -34,12 +30,6 @@ class MpiOperation final : public Operation {
   std::shared_ptr<Runtime> runtime_;
   std::shared_ptr<Task> task_;
 };
-
-/// Sums that a ring would round at every hop.
-bool rounds_each_hop(const cleave_collective& call) {
-  return call.reduction == CLEAVE_SUM &&
-         (call.dtype == CLEAVE_BFLOAT16 || call.dtype == CLEAVE_FLOAT16);
-}
 
 /// As equal as possible; the first ones are one longer.
 std::vector<int64_t> blocks(int64_t count, int ranks) {
@@ -94,9 +84,14 @@ int64_t MpiBackend::total_bytes(const cleave_collective& call) const {
   return call.op == CLEAVE_BARRIER ? 0 : elements * dtype_bytes(call.dtype);
 }
 
+const char* MpiBackend::algorithm(cleave_op op, cleave_dtype dtype, int64_t bytes,
+                                  cleave_device) const {
+  return algorithm_name(choose_algorithm(op, dtype, CLEAVE_SUM, bytes, size()));
+}
+
 std::unique_ptr<Operation> MpiBackend::submit(const cleave_collective& call) {
   const int64_t bytes = total_bytes(call);
-  const bool large = bytes >= kSmallBytes;
+  const bool large = bytes >= kLargeBytes;
   const bool reduces = call.op == CLEAVE_ALL_REDUCE || call.op == CLEAVE_REDUCE_SCATTER;
   auto task =
       std::make_shared<Task>(channel_, choose(call, bytes), large && reduces, call.timeout_ms);
@@ -116,7 +111,7 @@ MpiBackend::Stages MpiBackend::choose(const cleave_collective& call, int64_t byt
   const int tag = channel_->next_collective_tag();
   switch (call.op) {
     case CLEAVE_ALL_REDUCE:
-      choose_all_reduce(call, tag, stages);
+      choose_all_reduce(call, bytes, tag, stages);
       break;
     case CLEAVE_REDUCE_SCATTER:
       choose_reduce_scatter(call, bytes, tag, stages);
@@ -137,11 +132,12 @@ MpiBackend::Stages MpiBackend::choose(const cleave_collective& call, int64_t byt
   return stages;
 }
 
-void MpiBackend::choose_all_reduce(const cleave_collective& call, int tag, Stages& stages) {
-  const int64_t bytes = call.count * dtype_bytes(call.dtype);
+void MpiBackend::choose_all_reduce(const cleave_collective& call, int64_t bytes, int tag,
+                                   Stages& stages) {
   ScratchPool& pool = runtime_->scratch();
-  const bool small = bytes < kSmallBytes && bytes * (size() - 1) <= kSmallFanOutBytes;
-  if (small || size() == 1) {
+  const Algorithm algorithm =
+      choose_algorithm(CLEAVE_ALL_REDUCE, dtype_of(call), reduction_of(call), bytes, size());
+  if (algorithm == Algorithm::direct) {
     stages.push_back(std::make_unique<DirectReduce>(
         channel_, pool,
         DirectCall{true, dtype_of(call), reduction_of(call), call.send, call.recv,
@@ -149,7 +145,7 @@ void MpiBackend::choose_all_reduce(const cleave_collective& call, int tag, Stage
     return;
   }
   const std::vector<int64_t> parts = blocks(call.count, size());
-  if (!rounds_each_hop(call)) {
+  if (algorithm == Algorithm::ring) {
     stages.push_back(std::make_unique<Ring>(channel_, pool,
                                             RingCall{true, true, dtype_of(call), reduction_of(call),
                                                      call.send, call.recv, parts, tag}));
@@ -169,7 +165,8 @@ void MpiBackend::choose_reduce_scatter(const cleave_collective& call, int64_t by
                                        Stages& stages) {
   std::vector<int64_t> parts = counts(call.recv_counts, call.count);
   ScratchPool& pool = runtime_->scratch();
-  if (size() == 1 || bytes < kSmallBytes || rounds_each_hop(call))
+  if (choose_algorithm(CLEAVE_REDUCE_SCATTER, dtype_of(call), reduction_of(call), bytes, size()) ==
+      Algorithm::direct)
     stages.push_back(
         std::make_unique<DirectReduce>(channel_, pool,
                                        DirectCall{false, dtype_of(call), reduction_of(call),
@@ -184,7 +181,8 @@ void MpiBackend::choose_reduce_scatter(const cleave_collective& call, int64_t by
 void MpiBackend::choose_all_gather(const cleave_collective& call, int64_t bytes, int tag,
                                    Stages& stages) {
   std::vector<int64_t> parts = counts(call.recv_counts, call.count);
-  if (size() > 1 && bytes >= kSmallBytes) {
+  if (choose_algorithm(CLEAVE_ALL_GATHER, dtype_of(call), CLEAVE_SUM, bytes, size()) ==
+      Algorithm::ring) {
     stages.push_back(std::make_unique<Ring>(channel_, runtime_->scratch(),
                                             RingCall{false, true, dtype_of(call), CLEAVE_SUM,
                                                      call.send, call.recv, std::move(parts), tag}));

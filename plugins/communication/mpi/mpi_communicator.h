@@ -20,6 +20,8 @@ class MpiBackend final : public Backend {
   int size() const override { return channel_->size; }
   cleave_capabilities capabilities() const override { return cpu_capabilities(); }
   const std::string& describe() const override { return runtime_->description(); }
+  const char* algorithm(cleave_op op, cleave_dtype dtype, int64_t bytes,
+                        cleave_device device) const override;
 
   std::unique_ptr<Operation> submit(const cleave_collective& collective) override;
   void group_begin() override {}  // submit never waits
@@ -36,7 +38,8 @@ class MpiBackend final : public Backend {
  private:
   using Stages = std::vector<std::unique_ptr<Machine>>;
   Stages choose(const cleave_collective& call, int64_t total_bytes);
-  void choose_all_reduce(const cleave_collective& call, int tag, Stages& stages);
+  void choose_all_reduce(const cleave_collective& call, int64_t total_bytes, int tag,
+                         Stages& stages);
   void choose_reduce_scatter(const cleave_collective& call, int64_t total_bytes, int tag,
                              Stages& stages);
   void choose_all_gather(const cleave_collective& call, int64_t total_bytes, int tag,

@@ -32,6 +32,10 @@ class Backend {
   virtual int size() const = 0;
   virtual cleave_capabilities capabilities() const = 0;
   virtual const std::string& describe() const = 0;
+  /// How submit would do a supported operation whose larger buffer has `bytes` (reductions: their
+  /// sum), in a word or two; lives as long as this. Benchmarks print it: it must be what happens.
+  virtual const char* algorithm(cleave_op op, cleave_dtype dtype, int64_t bytes,
+                                cleave_device device) const = 0;
 
   /// `collective` has been checked: known op, supported dtype and device, sizes not negative.
   virtual std::unique_ptr<Operation> submit(const cleave_collective& collective) = 0;

@@ -16,13 +16,16 @@ namespace cleave {
 
 enum class ReduceOp { sum = CLEAVE_SUM, max = CLEAVE_MAX };
 
+/// Bytes that a rank sends for an operation, over those of the larger buffer: all_reduce 2(n-1)/n;
+/// reduce_scatter, all_gather, all_to_all (n-1)/n; broadcast, send 1; recv, barrier 0 (nccl-tests,
+/// PERFORMANCE.md). Also the bus bandwidth over the algorithm bandwidth.
+double wire_factor(int32_t op, int ranks);
+
 /// What one rank has moved and waited for; the host owns one per rank and reads it each step.
 struct CommStats {
   int64_t payload_bytes[CLEAVE_NUM_OPS] = {};  ///< handed to the backend (the larger buffer)
   int64_t calls[CLEAVE_NUM_OPS] = {};
-  /// payload x the op's factor on n ranks: all_reduce 2(n-1)/n; reduce_scatter, all_gather,
-  /// all_to_all (n-1)/n of the full buffer; broadcast, send 1; recv 0 (nccl-tests, PERFORMANCE.md)
-  double wire_bytes = 0;
+  double wire_bytes = 0;   ///< payload x wire_factor
   int64_t open_works = 0;  ///< started and not yet released
   double exposed_ms = 0;   ///< time that the main thread was blocked in waits
 };
@@ -81,6 +84,10 @@ class Comm {
   const std::string& name() const;
   std::string describe() const;
   bool supports(cleave_op op, at::ScalarType dtype, at::DeviceType device) const;
+  /// How the backend would do the operation ("ring"), reductions: their sum; `bytes` are those of
+  /// the larger buffer. Local. Throws RuntimeError when it can't do it at all.
+  std::string algorithm(cleave_op op, at::ScalarType dtype, int64_t bytes,
+                        at::DeviceType device = at::kCPU) const;
   void set_trace(CommTrace trace);
 
   /// In place: `tensor` becomes the sum (max) over the ranks; bitwise equal on all of them.

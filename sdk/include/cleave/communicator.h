@@ -104,6 +104,11 @@ struct cleave_communicator_api {
   /* library, version and the chosen path, e.g. "Open MPI 5.0.11, pml ob1"; lives as long as the
    * communicator */
   const char* (*describe)(struct cleave_communicator*);
+  /* how it would do the operation, e.g. "ring"; reductions: their sum. `bytes` are those of the
+   * larger buffer, on any rank. Asks nobody; lives as long as the communicator. NULL: not
+   * supported, or not an op, dtype, size or device at all. */
+  const char* (*algorithm)(struct cleave_communicator*, int32_t op, int32_t dtype, int64_t bytes,
+                           int32_t device);
   /* text of the calling thread's last failure in this plugin */
   const char* (*error)(struct cleave_communicator*);
 

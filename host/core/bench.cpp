@@ -1,0 +1,210 @@
+#include "core/bench.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <fstream>
+#include <optional>
+
+#include "cleave/error.h"
+#include "config/quantity.h"
+#include "core/bench_report.h"
+#include "core/bench_timing.h"
+#include "core/communicators.h"
+#include "core/rank.h"
+#include "data/output_file.h"
+#include "process/network_counters.h"
+
+namespace cleave {
+
+namespace {
+
+// Of the memory that is free, what the buffers of a row may take: the backend needs some too.
+constexpr double kMemoryShare = 0.4;
+
+// MemAvailable; the largest number where the kernel does not tell.
+int64_t available_bytes() {
+  std::ifstream file("/proc/meminfo");
+  std::string key, unit;
+  int64_t kib = 0;
+  while (file >> key >> kib >> unit)
+    if (key == "MemAvailable:") return kib * 1024;
+  return INT64_MAX;
+}
+
+int64_t reduced(Comm& comm, int64_t value, ReduceOp op) {
+  const at::Tensor all = at::full({1}, value, at::kLong);
+  comm.all_reduce(all, op).wait_host();
+  return all.item<int64_t>();
+}
+
+// Every rank gets the text of the rank that failed first, from which the others' failures follow;
+// empty when none has failed. `after_us`: since the row began on this rank.
+std::string agree_on_failure(Comm& world, const std::string& mine, int64_t after_us) {
+  constexpr int64_t kNever = INT64_MAX;
+  const int64_t place = mine.empty() ? kNever : after_us * world.size() + world.rank();
+  const int64_t first = -reduced(world, -place, ReduceOp::max);
+  if (first == kNever) return "";
+  const int64_t holder = first % world.size();
+  const bool speaks = holder == world.rank();
+  const int64_t length =
+      reduced(world, speaks ? static_cast<int64_t>(mine.size()) : 0, ReduceOp::max);
+  at::Tensor text = at::zeros({length}, at::kByte);
+  if (speaks) std::memcpy(text.mutable_data_ptr(), mine.data(), mine.size());
+  world.broadcast(text, static_cast<int>(holder)).wait_host();
+  return {static_cast<const char*>(text.const_data_ptr()), static_cast<size_t>(length)};
+}
+
+class Bench {
+ public:
+  Bench(const BenchPlan& plan, const ProcessInfo& process, Comm& world, std::ostream& out)
+      : plan_(plan), process_(process), world_(world), out_(out) {
+    result_.backend = plan.config.communication.backend.name;
+    result_.path = world.describe();
+    result_.dtype = plan.dtype_name;
+    result_.ranks = world.size();
+    result_.nodes = static_cast<int>(reduced(world, process.local_rank == 0, ReduceOp::sum));
+    for (const auto& [name, bytes] : network_sent_bytes()) result_.interfaces.push_back(name);
+    const double mine = kMemoryShare * static_cast<double>(available_bytes()) / process.local_size;
+    memory_bytes_ = -reduced(world, -static_cast<int64_t>(mine), ReduceOp::max);
+  }
+
+  BenchResult run() {
+    plan_rows();
+    if (world_.rank() == 0) print_bench_header(out_, result_);
+    for (size_t i = 0; i < result_.rows.size(); ++i) {
+      measure(result_.rows[i], ops_[i]);
+      if (world_.rank() == 0) print_bench_row(out_, result_.rows[i]);
+    }
+    if (world_.rank() == 0) print_bench_summary(out_, result_);
+    return result_;
+  }
+
+ private:
+  void plan_rows() {
+    const auto element_bytes = static_cast<int64_t>(c10::elementSize(plan_.dtype));
+    for (const cleave_op op : plan_.ops)
+      for (const int64_t asked : sizes_of(plan_, op)) {
+        BenchRow row;
+        row.op = bench_op_name(op);
+        row.dtype = plan_.dtype_name;
+        row.asked_bytes = asked;
+        row.bytes = bench_elements(op, asked, element_bytes, world_.size()) * element_bytes;
+        row.ranks = world_.size();
+        if (!fits(row, op)) continue;
+        result_.rows.push_back(row);
+        ops_.push_back(op);
+      }
+  }
+
+  bool fits(const BenchRow& row, cleave_op op) {
+    const int64_t needed = bench_row_bytes(op, row.bytes, row.ranks);
+    if (needed <= memory_bytes_) return true;
+    const std::string reason =
+        message(row.op, " of ", format_bytes(row.asked_bytes), " needs ", needed >> 20,
+                " MiB of buffers per rank, ", memory_bytes_ >> 20, " MiB are there");
+    if (plan_.must_fit)
+      throw ConfigError("host bench: " + reason + "; give smaller --bytes or fewer ranks");
+    result_.left_out.push_back(reason);
+    return false;
+  }
+
+  // On a communicator of its own: what a failed operation leaves behind can't reach the next row.
+  void measure(BenchRow& row, cleave_op op) {
+    std::unique_ptr<Comm> comm = world_.split(0, world_.rank(), "bench");
+    const auto start = std::chrono::steady_clock::now();
+    std::string failure;
+    try {
+      measure_row(row, op, plan_.dtype, *comm, process_.local_rank == 0);
+    } catch (const std::exception& error) {
+      failure = error.what();
+    }
+    const std::chrono::duration<double, std::micro> time = std::chrono::steady_clock::now() - start;
+    if (!failure.empty()) comm->abort();
+    row.failure = agree_on_failure(world_, failure, static_cast<int64_t>(time.count()));
+    if (row.failure.empty()) comm->finalize();
+  }
+
+  const BenchPlan& plan_;
+  const ProcessInfo& process_;
+  Comm& world_;
+  std::ostream& out_;
+  int64_t memory_bytes_;
+  BenchResult result_;
+  std::vector<cleave_op> ops_;  // of the rows
+};
+
+bool is_good(const BenchResult& result) {
+  return std::all_of(result.rows.begin(), result.rows.end(),
+                     [](const BenchRow& row) { return row.failure.empty() && row.wrong == 0; });
+}
+
+bool has_failure(const BenchResult& result) {
+  return std::any_of(result.rows.begin(), result.rows.end(),
+                     [](const BenchRow& row) { return !row.failure.empty(); });
+}
+
+// Opened before anything is measured, so that a file that can't be written costs no time.
+class ResultFile {
+ public:
+  ResultFile(const std::filesystem::path& path, bool writes) {
+    if (writes && !path.empty()) file_.emplace(path);
+  }
+  void write(const std::string& text) {
+    if (!file_) return;
+    file_->append(text);
+    file_->sync();
+    file_->publish();
+  }
+
+ private:
+  std::optional<OutputFile> file_;
+};
+
+}  // namespace
+
+BenchResult bench_as_rank(const BenchPlan& plan, const ProcessInfo& process,
+                          const Bootstrap& bootstrap, const std::function<void()>& on_failure,
+                          std::ostream& out) {
+  Communicators communicators(plan.config, Mesh({{"data", process.world_size}}), bootstrap);
+  try {
+    std::string request = plan.dtype_name;
+    for (const cleave_op op : plan.ops) request += message(" ", bench_op_name(op));
+    for (const int64_t bytes : plan.sizes) request += message(" ", bytes);
+    check_agreement(communicators.world(), {{"the operations and sizes", fingerprint(request)},
+                                            communicators.fingerprint()});
+    BenchResult result = Bench(plan, process, communicators.world(), out).run();
+    // what a failed operation left behind may never end
+    if (has_failure(result))
+      communicators.abort();
+    else
+      communicators.finalize();
+    return result;
+  } catch (...) {
+    on_failure();
+    communicators.abort();
+    throw;
+  }
+}
+
+bool bench(const BenchRequest& request, const ProcessInfo& process, std::ostream& out) {
+  const BenchPlan plan = make_bench_plan(request, process);
+  ResultFile json(request.json, process.rank == 0), plot(request.plot, process.rank == 0);
+  BenchResult result;
+  if (plan.ranks_are_threads)
+    run_as_threads(plan.world_size,
+                   [&](const auto& rank, const auto& bootstrap, const auto& on_failure) {
+                     BenchResult mine = bench_as_rank(plan, rank, bootstrap, on_failure, out);
+                     if (rank.rank == 0) result = std::move(mine);
+                   });
+  else
+    result = bench_as_rank(
+        plan, process, *make_process_bootstrap(process), [] {}, out);
+  json.write(bench_json(result));
+  plot.write(bench_svg(result));
+  return is_good(result);
+}
+
+}  // namespace cleave
