@@ -10,7 +10,7 @@
 namespace cleave {
 namespace {
 
-constexpr const char* kLaterVerbs[] = {"bench", "plan", "compare"};
+constexpr const char* kLaterVerbs[] = {"plan", "compare"};
 
 void add_config_options(CLI::App& app, CommandLine& line) {
   app.add_option("--config", line.config, "the run's TOML file")->required()->type_name("FILE");
@@ -44,6 +44,32 @@ void add_verify(CLI::App& app, CommandLine& line) {
       ->type_name("N");
 }
 
+void add_bench(CLI::App& app, CommandLine& line) {
+  app.description(
+      "Measures what a communication backend does on these ranks and links. Started as training "
+      "is: mpirun -np 4 host bench; or with --ranks N as threads of one process.");
+  BenchRequest& request = line.bench;
+  app.add_option("--backend", request.backend, "mpi, or what is on the search path (mpi)")
+      ->type_name("NAME");
+  app.add_option("--ranks", request.ranks, "threads of this process, over --backend local")
+      ->type_name("N");
+  app.add_option("--op", request.ops,
+                 "all_reduce, reduce_scatter, all_gather, broadcast, all_to_all, send_recv (to the "
+                 "next rank, from the one before), barrier (all that the backend has)")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("OP,...");
+  app.add_option("--bytes", request.bytes,
+                 "of the larger buffer, rounded up to whole elements for each rank: 4096, 64KiB "
+                 "(8 B, then 64 B to 256MiB in powers of 4)")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("N,...");
+  app.add_option("--dtype", request.dtype, "of the elements (float32)")->type_name("DTYPE");
+  app.add_option("--json", request.json, "write rows, fits and versions")->type_name("FILE");
+  app.add_option("--plot", request.plot, "draw bandwidth and time (SVG)")->type_name("FILE");
+}
+
 void add_prepare(CLI::App& app, CommandLine& line) {
   app.description("Turns text files into the tokens that data.path names.");
   app.add_option("INPUT", line.prepare.inputs, "text files")->required()->type_name("FILE");
@@ -73,12 +99,36 @@ void add_plugins(CLI::App& app, CommandLine& line) {
 
 void add_export(CLI::App& app, CommandLine& line) {
   app.description(
-      "Writes a Hugging Face folder of the weights with which training would begin: a copy of "
-      "model.path, or random ones.");
-  add_config_options(app, line);
+      "Writes a Hugging Face folder: of a checkpoint's weights, or of those with which the "
+      "training "
+      "that a config describes would begin (a copy of model.path, or random ones).");
+  auto* checkpoint = app.add_option("--checkpoint", line.checkpoint,
+                                    "a checkpoint, or a directory: its newest undamaged one");
+  checkpoint->type_name("DIR");
+  app.add_option("--dtype", line.export_dtype, "of a checkpoint's exported weights (float32)")
+      ->check(CLI::IsMember({"float32", "bfloat16"}))
+      ->needs(checkpoint);
+  auto* config = app.add_option("--config", line.config, "the run's TOML file");
+  config->type_name("FILE")->excludes(checkpoint);
+  app.add_option("--set", line.overrides, "replaces a key's value; may be given again")
+      ->allow_extra_args(false)
+      ->type_name("TABLE.KEY=VALUE")
+      ->needs(config);
   app.add_option("--to", line.export_to, "the folder; must not exist, or be empty")
       ->required()
       ->type_name("DIR");
+  app.final_callback([&line] {
+    if (line.checkpoint.empty() && line.config.empty())
+      throw CLI::ValidationError("--checkpoint DIR or --config FILE is needed");
+  });
+}
+
+void add_inspect(CLI::App& app, CommandLine& line) {
+  app.description("Shows what a checkpoint holds, and whether it is undamaged.");
+  app.add_option("DIR", line.checkpoint, "a checkpoint, or a directory that holds some")
+      ->required()
+      ->type_name("DIR");
+  app.add_flag("--json", line.json, "print JSON");
 }
 
 struct VerbEntry {
@@ -87,10 +137,11 @@ struct VerbEntry {
   void (*add)(CLI::App& app, CommandLine& line);
 };
 constexpr VerbEntry kVerbs[] = {
-    {"train", Verb::train, &add_train},          {"check", Verb::check, &add_check},
-    {"verify", Verb::verify, &add_verify},       {"prepare", Verb::prepare, &add_prepare},
-    {"describe", Verb::describe, &add_describe}, {"plugins", Verb::plugins, &add_plugins},
-    {"export", Verb::export_model, &add_export}};
+    {"train", Verb::train, &add_train},       {"check", Verb::check, &add_check},
+    {"verify", Verb::verify, &add_verify},    {"bench", Verb::bench, &add_bench},
+    {"prepare", Verb::prepare, &add_prepare}, {"describe", Verb::describe, &add_describe},
+    {"plugins", Verb::plugins, &add_plugins}, {"export", Verb::export_model, &add_export},
+    {"inspect", Verb::inspect, &add_inspect}};
 
 /// The nearest option of `app` to one that it doesn't have.
 std::string option_advice(const CLI::App& app, const std::string& unknown) {
@@ -160,8 +211,8 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   entry.add(app, line);
   if (!has_verb)
     app.footer(
-        "Verbs: host train (the default), host check, host verify, host prepare, host describe, "
-        "host plugins, host export; --help on each.");
+        "Verbs: host train (the default), host check, host verify, host bench, host prepare, host "
+        "describe, host plugins, host export, host inspect; --help on each.");
   parse(app, std::move(arguments), line);
   return line;
 }

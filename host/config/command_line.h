@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "bench_request.h"
 #include "data/prepare.h"
 #include "describe.h"
 
@@ -15,10 +16,12 @@ enum class Verb {
   train,
   check,
   verify,
+  bench,
   prepare,
   describe,
   plugins,
   export_model,
+  inspect,
   version,  ///< --version with any verb
   help      ///< --help: CommandLine::text is what to print
 };
@@ -31,10 +34,14 @@ struct CommandLine {
   std::optional<int> world_size;       ///< check
   std::filesystem::path schedule_picture;  ///< check; empty: none
   int64_t verify_steps = 10;               ///< verify
+  BenchRequest bench;
   PrepareRequest prepare;
   DescribeRequest describe;
-  std::filesystem::path export_to;  ///< export
-  bool failed_only = false;         ///< plugins: those that can't be used
+  std::filesystem::path checkpoint;      ///< export, in place of config; inspect
+  std::filesystem::path export_to;       ///< export
+  std::string export_dtype = "float32";  ///< export of a checkpoint
+  bool json = false;                     ///< inspect
+  bool failed_only = false;              ///< plugins: those that can't be used
   std::string text;
 };
 

@@ -33,6 +33,7 @@ constexpr Domain choice(std::string_view choices) {
 constexpr Domain kFlag{ValueType::boolean};
 constexpr Domain kPath{ValueType::path};
 constexpr Domain kName{ValueType::name};
+constexpr Domain kText{ValueType::text};
 constexpr Domain kAxis = integer(1, 65536);
 
 constexpr Default kRequired{Default::Kind::required};
@@ -55,6 +56,8 @@ constexpr auto kTrain = &member<&RunConfig::train, Member>;
 template <auto Member>
 constexpr auto kOptimizer = &member<&RunConfig::optimizer, Member>;
 template <auto Member>
+constexpr auto kCheckpoint = &member<&RunConfig::checkpoint, Member>;
+template <auto Member>
 constexpr auto kMetrics = &member<&RunConfig::metrics, Member>;
 constexpr auto kBackend =
     &member<&RunConfig::communication, &CommunicationConfig::backend, &PluginTable::name>;
@@ -64,6 +67,7 @@ using M = ModelConfig;
 using D = DataConfig;
 using T = TrainConfig;
 using O = OptimizerConfig;
+using C = CheckpointConfig;
 
 constexpr Key kKeys[] = {
     {"model.architecture", kModel<&M::architecture>, choice("qwen2|llama"), kRequired,
@@ -160,6 +164,21 @@ constexpr Key kKeys[] = {
      kDerived,
      "of the inner groups where a strategy divides this axis; default backend of this table"},
 
+    {"checkpoint.directory", kCheckpoint<&C::directory>, kPath, kNone,
+     "of the checkpoints, a folder a step; all ranks must see it"},
+    {"checkpoint.every_steps", kCheckpoint<&C::every_steps>, integer(1, kSize, "steps"),
+     value("100"), "between checkpoints; the last step gets one too"},
+    {"checkpoint.keep", kCheckpoint<&C::keep>, integer(1, kSize), value("3"),
+     "newest checkpoints that stay"},
+    {"checkpoint.resume", kCheckpoint<&C::resume>, kText, value("\"auto\""),
+     "auto: from the newest in directory that is undamaged, if any; none: from the beginning, "
+     "those "
+     "in directory are moved aside; else from this folder"},
+    {"checkpoint.asynchronous", kCheckpoint<&C::asynchronous>, kFlag, value("true"),
+     "write while training goes on; takes memory for a copy of what a rank saves"},
+    {"checkpoint.on_failure", kCheckpoint<&C::on_failure>, choice("continue|stop"),
+     value("\"continue\""), "when a checkpoint can't be written: go on training, or end the run"},
+
     {"metrics.directory", kMetrics<&MetricsConfig::directory>, kPath, value("\"out/metrics\""),
      "of metrics.jsonl"},
     {"metrics.every_steps", kMetrics<&MetricsConfig::every_steps>, integer(1, kSize, "steps"),
@@ -168,16 +187,13 @@ constexpr Key kKeys[] = {
      "write TensorBoard events too"},
     {"metrics.trace", kMetrics<&MetricsConfig::trace>, kFlag, value("false"),
      "write a trace of the run"},
+    {"metrics.samples", kMetrics<&MetricsConfig::samples>, kFlag, value("false"),
+     "write which samples each step read"},
 };
 
-constexpr std::array<std::string_view, 8> kTables = {
-    "model", "data", "train", "optimizer", "mesh", "communication", "strategy", "metrics"};
-
-struct Unavailable {
-  std::string_view name;
-  std::string_view advice;
-};
-constexpr Unavailable kUnavailable[] = {{"checkpoint", "remove the table; nothing is saved"}};
+constexpr std::array<std::string_view, 9> kTables = {"model",     "data",       "train",
+                                                     "optimizer", "mesh",       "communication",
+                                                     "strategy",  "checkpoint", "metrics"};
 
 }  // namespace
 
@@ -216,12 +232,6 @@ bool is_table_name(std::string_view name) {
 
 Domain axis_domain() {
   return kAxis;
-}
-
-std::optional<std::string_view> unavailable(std::string_view name) {
-  for (const auto& entry : kUnavailable)
-    if (entry.name == name) return entry.advice;
-  return std::nullopt;
 }
 
 }  // namespace cleave

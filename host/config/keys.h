@@ -60,10 +60,6 @@ bool is_table_name(std::string_view name);
 /// What any axis of the mesh accepts; plugins may add axes beside the known ones.
 Domain axis_domain();
 
-/// A documented table ("checkpoint") that this version can't serve: what to do instead; nothing for
-/// other names.
-std::optional<std::string_view> unavailable(std::string_view name);
-
 /// The second half of an unknown key's message: the table that it belongs to, the nearest name, or
 /// what `prefix` ("train", "strategy.<name>") has. `siblings`: the keys that it has.
 std::string unknown_key_advice(const std::string& prefix, const std::string& key,

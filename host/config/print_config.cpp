@@ -82,6 +82,10 @@ std::string print_run_config(const RunConfig& config) {
       print_strategies(config, out);
       continue;
     }
+    if (table == "checkpoint" && !config.checkpoint.is_on()) {
+      out.comment("[checkpoint]: not set, nothing is saved");
+      continue;
+    }
     out.table(std::string(table));
     if (table == "mesh") print_mesh(config, out);
     for (const Key& key : keys()) {

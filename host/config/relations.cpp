@@ -4,12 +4,13 @@
 #include <limits>
 
 #include "cleave/error.h"
+#include "keys.h"
 #include "toml_text.h"
 
 namespace cleave {
 namespace {
 
-bool is_written(const RunConfig& config, const char* key) {
+bool is_written(const RunConfig& config, const std::string& key) {
   return config.origins.count(key) > 0;
 }
 
@@ -76,6 +77,21 @@ void check_mesh(const RunConfig& config) {
   }
 }
 
+// Whoever writes something about checkpoints wants some.
+void check_checkpoint(const RunConfig& config) {
+  const CheckpointConfig& checkpoint = config.checkpoint;
+  if (checkpoint.resume.empty())
+    throw ConfigError(message(config.where("checkpoint.resume"),
+                              " is empty; write \"auto\", \"none\" or a folder"));
+  if (checkpoint.is_on()) return;
+  std::vector<std::string> written = {"checkpoint"};
+  for (const std::string& key : keys_of_table("checkpoint")) written.push_back("checkpoint." + key);
+  for (const std::string& key : written)
+    if (is_written(config, key))
+      throw ConfigError(message(config.where(key), ": checkpoint.directory is missing, so nothing ",
+                                "would be saved; add directory = \"<folder>\" to [checkpoint]"));
+}
+
 }  // namespace
 
 void derive_model_defaults(RunConfig& config) {
@@ -107,6 +123,7 @@ void check_relations(const RunConfig& config) {
   check_batch(config);
   check_schedule(config);
   check_mesh(config);
+  check_checkpoint(config);
 }
 
 }  // namespace cleave

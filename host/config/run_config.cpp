@@ -24,7 +24,6 @@ class Loader {
 
   RunConfig load() {
     for (const Item& item : items_) {
-      refuse_unavailable(item);
       if (item.path.size() == 1)
         top_level(item);
       else if (item.path[0] == "strategy")
@@ -84,12 +83,7 @@ class Loader {
     return found == others.end() ? nullptr : &*found;
   }
 
-  void refuse_unavailable(const Item& item) const {
-    if (const auto advice = unavailable(item.path[0]))
-      throw ConfigError(where(item) + ": not available yet; " + std::string(*advice));
-  }
-
-  void top_level(const Item& item) const {
+  void top_level(const Item& item) {
     const std::string& name = item.path[0];
     if (!is_table_name(name)) {
       // a scalar here is most often a key whose [table] line is missing
@@ -100,6 +94,7 @@ class Loader {
     if (!item.is_table())
       throw ConfigError(message(where(item), " is ", item.value.kind, "; write a table [", name,
                                 name == "strategy" ? ".<name>]" : "]"));
+    config_.origins[name] = item.origin;
   }
 
   void nested(const Item& item) {

@@ -94,11 +94,23 @@ struct CommunicationConfig {
   const PluginTable& backend_of(std::string_view axis) const;
 };
 
+struct CheckpointConfig {
+  std::filesystem::path directory = {};  ///< empty: nothing is saved
+  int64_t every_steps = 100;             ///< and after the last step
+  int64_t keep = 3;                      ///< newest ones that stay
+  std::string resume = "auto";           ///< auto | none | a folder
+  bool asynchronous = true;              ///< written while training goes on
+  std::string on_failure = "continue";   ///< continue | stop
+
+  bool is_on() const { return !directory.empty(); }
+};
+
 struct MetricsConfig {
   std::filesystem::path directory;
   int64_t every_steps;  ///< console line; metrics.jsonl has every step
   bool tensorboard;
   bool trace;
+  bool samples = false;  ///< samples.rank<r>.jsonl: what each step read
 };
 
 struct RunConfig {
@@ -110,8 +122,9 @@ struct RunConfig {
   std::map<std::string, int> mesh;  ///< the axes that are written; "data" may be absent
   CommunicationConfig communication;
   std::vector<PluginTable> strategies;
+  CheckpointConfig checkpoint;
   MetricsConfig metrics;
-  /// Origin of each key by its dotted name ("mesh.tensor"), for later messages.
+  /// Origin of each key by its dotted name ("mesh.tensor"), and of each table, for later messages.
   std::map<std::string, Origin> origins;
 
   /// "run.toml:14:1: mesh.tensor" or "mesh.tensor (default)": begins a message about a key.

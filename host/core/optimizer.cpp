@@ -8,6 +8,8 @@ namespace cleave {
 
 namespace {
 
+constexpr char kExpAvg[] = "exp_avg", kExpAvgSq[] = "exp_avg_sq";
+
 // The fused kernel takes one decay for all its tensors, hence two groups.
 struct Group {
   double weight_decay;
@@ -24,6 +26,7 @@ class AdamW final : public Optimizer {
       : config_(config),
         groups_{{config.weight_decay, {}, {}, {}, {}, {}}, {0.0, {}, {}, {}, {}, {}}} {
     if (parameters.empty()) return;
+    moments_.resize(parameters.back()->index + 1);
     const auto f32 = at::TensorOptions().dtype(at::kFloat).device(parameters[0]->master.device());
     updates_ = at::zeros({}, f32);
     gradient_divisor_ = at::ones({}, f32);
@@ -45,6 +48,16 @@ class AdamW final : public Optimizer {
     }
   }
 
+  std::vector<OptimizerState> states(const Parameter& parameter) const override {
+    const Moments& moments = moments_.at(parameter.index);
+    if (!moments.exp_avg.defined()) return {{kExpAvg, at::empty({0})}, {kExpAvgSq, at::empty({0})}};
+    return {{kExpAvg, moments.exp_avg}, {kExpAvgSq, moments.exp_avg_sq}};
+  }
+
+  void set_num_updates(int64_t count) override {
+    if (updates_.defined()) updates_.fill_(count);
+  }
+
  private:
   void add(Group& group, Parameter& parameter) {
     if (parameter.master.numel() == 0) return;  // another rank's
@@ -53,16 +66,27 @@ class AdamW final : public Optimizer {
     MemoryScope scope(MemoryCategory::optimizer);
     group.exp_avgs.push_back(at::zeros_like(group.masters.back()));
     group.exp_avg_sqs.push_back(at::zeros_like(group.masters.back()));
+    moments_[parameter.index] = {group.exp_avgs.back(), group.exp_avg_sqs.back()};
     group.steps.push_back(updates_);
   }
 
+  struct Moments {
+    at::Tensor exp_avg;
+    at::Tensor exp_avg_sq;
+  };
+
   OptimizerConfig config_;
-  at::Tensor updates_;           // float32 scalar: updates done
-  at::Tensor gradient_divisor_;  // float32 scalar: the fused kernel divides by it
+  std::vector<Moments> moments_;  // by Parameter::index; undefined where `master` is empty
+  at::Tensor updates_;            // float32 scalar: updates done
+  at::Tensor gradient_divisor_;   // float32 scalar: the fused kernel divides by it
   Group groups_[2];
 };
 
 }  // namespace
+
+std::vector<std::string> adamw_state_names() {
+  return {kExpAvg, kExpAvgSq};
+}
 
 std::unique_ptr<Optimizer> make_adamw(const std::vector<Parameter*>& parameters,
                                       const OptimizerConfig& config) {

@@ -2,10 +2,14 @@
 
 #include <atomic>
 #include <chrono>
+#include <optional>
 #include <thread>
 
+#include "checkpoint/export_checkpoint.h"
+#include "checkpoint/inspect.h"
 #include "cleave/error.h"
 #include "config/command_line.h"
+#include "core/bench.h"
 #include "core/export_model.h"
 #include "core/layout.h"
 #include "core/run.h"
@@ -51,9 +55,12 @@ void on_ranks(const RunConfig& config, const ProcessInfo& process,
 }
 
 void run_train(const RunConfig& config, const ProcessInfo& process, std::ostream& out) {
+  std::optional<StopSignals> signals;  // before any thread; without checkpoints they end the run
+  if (config.checkpoint.is_on()) signals.emplace();
   on_ranks(config, process, [&](const auto& rank, const auto& bootstrap, const auto& on_failure) {
-    run_as_rank(config, rank, bootstrap, on_failure,
-                [&](const auto& context, const auto& plan) { train(context, plan, out); });
+    run_as_rank(config, rank, bootstrap, on_failure, [&](const auto& context, const auto& plan) {
+      train(context, plan, signals ? &*signals : nullptr, out);
+    });
   });
 }
 
@@ -61,6 +68,8 @@ void run_export(const CommandLine& line, const ProcessInfo& process, std::ostrea
   if (process.world_size > 1)
     throw ConfigError(message("host export: ", process.launcher, " started ", process.world_size,
                               " processes; one is enough, start host without a launcher"));
+  if (!line.checkpoint.empty())
+    return export_checkpoint(line.checkpoint, line.export_to, line.export_dtype, out);
   RunConfig config = load_run_config(line.config, line.overrides);
   config.model.export_folder = line.export_to;
   export_initial(config, out);
@@ -103,6 +112,10 @@ int run_verb(const CommandLine& line, const ProcessInfo& process, std::ostream& 
     case Verb::export_model:
       run_export(line, process, out);
       break;
+    case Verb::inspect:
+      return inspect(line.checkpoint, line.json, out) ? 0 : 1;
+    case Verb::bench:
+      return bench(line.bench, process, out) ? 0 : 1;
     case Verb::verify:
       return run_verify(line, process, out);
     case Verb::train: {

@@ -11,6 +11,7 @@
 #include "core/gradient_norm.h"
 #include "core/layout.h"
 #include "core/lr_schedule.h"
+#include "core/saved_state.h"
 #include "process/resident.h"
 
 namespace cleave {
@@ -46,7 +47,7 @@ struct Trainer::TargetCount {
   }
 };
 
-Trainer::Trainer(const TrainerContext& context, Trace* trace)
+Trainer::Trainer(const TrainerContext& context, Trace* trace, const CheckpointReader* resume)
     : context_(context),
       num_micro_batches_(num_micro_batches(context.config, context.mesh)),
       flops_per_step_(flops_per_token(context.config.model, context.config.data.sequence_length) *
@@ -72,8 +73,9 @@ Trainer::Trainer(const TrainerContext& context, Trace* trace)
                     [&communicators = context_.communicators](std::string_view axis) -> Comm& {
                       return communicators.axis(axis);
                     }});
-  model.table.materialize(context_.device, model.initial_weights, context_.parameters,
-                          strategies.optimizer_binder());
+  model.table.materialize(context_.device,
+                          resume ? checkpoint_weights(*resume) : model.initial_weights,
+                          context_.parameters, strategies.optimizer_binder());
   for (const auto& observer : strategies.observers()) hooks.observers.push_back(observer.get());
   hooks.sharder = strategies.parameter_sharder();
   hooks.reducer = strategies.gradient_reducer();
@@ -84,7 +86,7 @@ Trainer::Trainer(const TrainerContext& context, Trace* trace)
       model.parameters, context_.mesh,
       [&](const std::string& axis) -> Comm& { return context_.communicators.axis(axis); });
   optimizer_ = make_adamw(context_.parameters, context_.config.optimizer);
-  stats_before_ = context_.communicators.stats();  // the set-up is no part of step 1
+  if (resume) load_optimizer(*optimizer_, context_.parameters, *resume);
 }
 
 StageRunner::Context Trainer::stage_context() {
@@ -113,13 +115,6 @@ void Trainer::allocate_gradients(const std::vector<Parameter*>& backward_order) 
 
 Trainer::~Trainer() = default;
 
-void Trainer::train(Reporter* reporter) {
-  for (int64_t step = 0; step < context_.config.train.steps; ++step) {
-    const StepRecord record = train_step(step);
-    if (reporter) reporter->step(record);
-  }
-}
-
 std::vector<double> Trainer::unit_ms() {
   bool is_first = true;
   for (const MeshAxis& axis : context_.mesh.axes())
@@ -135,6 +130,7 @@ std::vector<double> Trainer::unit_ms() {
 
 StepRecord Trainer::train_step(int64_t step) {
   const auto begin = Clock::now();
+  stats_before_ = context_.communicators.stats();
   const Batch batch = read_batch(context_.dataset, context_.config, context_.mesh, context_.rank,
                                  step, context_.device);
   const double data_ms = ms_since(begin);
@@ -263,7 +259,6 @@ StepRecord Trainer::gather_record(int64_t step, const at::Tensor& loss_sum, int6
   Comm& world = context_.communicators.world();
   at::Tensor output = at::empty({world.size() * num_fields}, input.options());
   world.all_gather(output, input).wait_host();
-  stats_before_ = stats;
 
   StepRecord record{};
   record.step = step + 1;

@@ -6,6 +6,7 @@
 #include <ostream>
 #include <vector>
 
+#include "checkpoint/checkpoint_reader.h"
 #include "core/batch.h"
 #include "core/communicators.h"
 #include "core/memory_account.h"
@@ -19,7 +20,7 @@
 #include "core/torch_ops.h"
 #include "core/trace_observer.h"
 #include "core/unit_timer.h"
-#include "report/reporter.h"
+#include "report/step_record.h"
 #include "report/trace.h"
 
 namespace cleave {
@@ -44,19 +45,19 @@ struct TrainerContext {
 
 class Trainer {
  public:
-  /// Collective. Allocates weights, gradients and optimizer state. `trace` may be nullptr.
-  Trainer(const TrainerContext& context, Trace* trace);
+  /// Collective. Allocates weights, gradients and optimizer state, and fills them from `resume`
+  /// where it is given. `trace` may be nullptr.
+  Trainer(const TrainerContext& context, Trace* trace, const CheckpointReader* resume = nullptr);
   ~Trainer();
-
-  /// Runs all steps; `reporter` is rank 0's, nullptr elsewhere. Throws RuntimeError naming the step
-  /// on a non-finite gradient or an empty batch.
-  void train(Reporter* reporter);
 
   /// Collective: time that each unit takes a step, by unit index, on the first rank that holds it.
   std::vector<double> unit_ms();
 
-  /// One optimizer update (from 0). Every rank returns the same record.
+  /// One optimizer update (from 0). Every rank returns the same record. RuntimeError naming the
+  /// step on a non-finite gradient or an empty batch.
   StepRecord train_step(int64_t step);
+
+  const Optimizer& optimizer() const { return *optimizer_; }
 
  private:
   struct TargetCount;

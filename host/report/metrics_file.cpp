@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "cleave/error.h"
+#include "step_lines.h"
 
 namespace cleave {
 namespace {
@@ -64,13 +65,16 @@ std::string to_json(const StepRecord& record) {
   object.add("resident_mib", array(record.resident_mib));
   object.add("wire_bytes", number(record.wire_bytes));
   object.add("tflops", number(record.tflops));
+  if (record.checkpoint_stall_ms)
+    object.add("checkpoint_stall_ms", number(*record.checkpoint_stall_ms));
   if (record.mfu) object.add("mfu", number(*record.mfu));
   if (record.bubble_fraction) object.add("bubble_fraction", number(*record.bubble_fraction));
   return object.finish();
 }
 
-MetricsFile::MetricsFile(const std::filesystem::path& file)
-    : file_(file), out_(file, std::ios::trunc) {
+MetricsFile::MetricsFile(const std::filesystem::path& file, int64_t resumed_step) : file_(file) {
+  keep_lines_until(file, resumed_step);
+  out_.open(file, std::ios::app);
   if (!out_) {
     throw ConfigError(message(file.string(), ": can't be created: ", std::strerror(errno),
                               "; give a folder that can be written as metrics.directory"));

@@ -41,6 +41,8 @@ std::vector<Scalar> scalars(const StepRecord& record) {
                                 {"tflops", record.tflops}};
   for (const CategoryMemory& entry : record.memory_mib)
     result.push_back({"memory_mib/" + entry.category, largest(entry.mib)});
+  if (record.checkpoint_stall_ms)
+    result.push_back({"checkpoint_stall_ms", *record.checkpoint_stall_ms});
   if (record.mfu) result.push_back({"mfu", *record.mfu});
   if (record.bubble_fraction) result.push_back({"bubble_fraction", *record.bubble_fraction});
   return result;
@@ -58,7 +60,7 @@ struct Reporter::State {
       : config(metrics),
         facts(run_facts),
         console(out),
-        file(created(metrics.directory) / "metrics.jsonl"),
+        file(created(metrics.directory) / "metrics.jsonl", run_facts.resumed_step),
         totals(run_facts) {
     if (metrics.tensorboard) events.emplace(metrics.directory);
   }
@@ -91,6 +93,12 @@ void Reporter::step(const StepRecord& record) {
   const auto steps_left = static_cast<double>(state.facts.steps - record.step);
   const double eta_s = steps_left * state.totals.mean_step_ms() / 1000;
   state.console << console_line(record, state.facts.steps, eta_s) << '\n' << std::flush;
+}
+
+void Reporter::stopped(int64_t step) {
+  state_->console << "stopped by a signal after step " << step << " of " << state_->facts.steps
+                  << "; start again to go on\n"
+                  << std::flush;
 }
 
 void Reporter::summary() {

@@ -19,6 +19,8 @@ class Reporter {
   ~Reporter();
 
   void step(const StepRecord& record);
+  /// The run ends after `step` because it was asked to.
+  void stopped(int64_t step);
   /// Step time p50 / p95 / max, tokens/s, memory and its evenness, predicted beside measured, and
   /// one verdict line: bound by compute, data, exposed communication.
   void summary();

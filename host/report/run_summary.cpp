@@ -42,6 +42,7 @@ double percentile(std::vector<double> values, double fraction) {
 }
 
 void RunSummary::add(const StepRecord& record) {
+  if (record.checkpoint_stall_ms) stall_ms_.push_back(*record.checkpoint_stall_ms);
   if (sums_.steps == 0) {
     first_step_ms_ = record.step_ms;
     first_step_only_ = true;
@@ -69,7 +70,8 @@ double RunSummary::mean_step_ms() const {
 
 std::string RunSummary::to_string() const {
   if (sums_.steps == 0) return "summary: no step was run\n";
-  return "summary\n" + step_time_lines() + memory_lines() + wire_line() + verdict_line();
+  return "summary\n" + step_time_lines() + memory_lines() + wire_line() + stall_line() +
+         verdict_line();
 }
 
 std::string RunSummary::step_time_lines() const {
@@ -119,6 +121,14 @@ std::string RunSummary::wire_line() const {
                                  format_count(predicted), format_count(measured));
   if (predicted > 0) text += fmt::format(" ({:+.1f} %)", 100 * (measured / predicted - 1));
   return line("wire", text);
+}
+
+std::string RunSummary::stall_line() const {
+  if (stall_ms_.empty()) return "";
+  double total = 0;
+  for (const double ms : stall_ms_) total += ms;
+  return line("checkpoints", fmt::format("stalled {:.1f} ms after {} steps, at most {:.1f} ms",
+                                         total, stall_ms_.size(), percentile(stall_ms_, 1.0)));
 }
 
 std::string RunSummary::verdict_line() const {

@@ -36,12 +36,14 @@ class RunSummary {
   std::string memory_lines() const;
   std::string memory_table() const;
   std::string wire_line() const;
+  std::string stall_line() const;
   std::string verdict_line() const;
 
   RunFacts facts_;
   Sums sums_;
   double first_step_ms_ = 0;
   std::vector<double> step_ms_;          ///< counted steps
+  std::vector<double> stall_ms_;         ///< by checkpoints
   std::vector<double> peak_memory_mib_;  ///< highest of each rank
   std::vector<CategoryMemory> memory_mib_;
   std::vector<double> resident_mib_;  ///< highest of each rank

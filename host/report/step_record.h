@@ -29,6 +29,8 @@ struct StepRecord {
   std::vector<double> resident_mib;  ///< one entry per rank
   double wire_bytes;                 ///< sent by this step, the largest rank's
   double tflops;                     ///< of all ranks together
+  /// After the step, while a checkpoint was begun or written; rank 0's.
+  std::optional<double> checkpoint_stall_ms;
   std::optional<double> mfu;
   std::optional<double> bubble_fraction;
 };
@@ -47,6 +49,7 @@ struct RunFacts {
   double predicted_wire_bytes_per_step;
   std::vector<PredictedMemory> predicted_memory;
   double predicted_memory_mib;  ///< of all categories together, on rank 0
+  int64_t resumed_step = 0;     ///< that the run goes on from
 };
 
 }  // namespace cleave

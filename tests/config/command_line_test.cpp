@@ -56,6 +56,18 @@ TEST(CommandLine, ParsesExport) {
   EXPECT_EQ(line.overrides.size(), 1u);
 }
 
+TEST(CommandLine, ParsesBench) {
+  const CommandLine line = parse({"bench", "--op", "all_reduce,barrier", "--bytes=8,64KiB",
+                                  "--ranks", "3", "--op", "broadcast", "--json", "bench.json"});
+  EXPECT_EQ(line.verb, Verb::bench);
+  EXPECT_EQ(line.bench.ops, (std::vector<std::string>{"all_reduce", "barrier", "broadcast"}));
+  EXPECT_EQ(line.bench.bytes, (std::vector<std::string>{"8", "64KiB"}));
+  EXPECT_EQ(line.bench.ranks, 3);
+  EXPECT_EQ(line.bench.json, "bench.json");
+  EXPECT_EQ(line.bench.dtype, "float32");
+  EXPECT_FALSE(parse({"bench"}).bench.ranks.has_value());
+}
+
 TEST(CommandLine, ParsesPrepare) {
   const CommandLine line = parse(
       {"prepare", "a.txt", "b c.txt", "--output", "data/x", "--document-separator", "<|end|>"});
@@ -110,11 +122,11 @@ TEST(CommandLine, RefusesWithOneHelpfulLine) {
       {{"check"}, "host check: --config is required; see host check --help"},
       {{"trian", "--config", "x"}, "host: trian is not a verb; did you mean train?"},
       {{"run.toml"},
-       "host: run.toml is not a verb; the verbs are train, check, verify, prepare, describe, "
-       "plugins, export"},
+       "host: run.toml is not a verb; the verbs are train, check, verify, bench, prepare, "
+       "describe, plugins, export, inspect"},
       {{""},
-       "host:  is not a verb; the verbs are train, check, verify, prepare, describe, plugins, "
-       "export"},
+       "host:  is not a verb; the verbs are train, check, verify, bench, prepare, describe, "
+       "plugins, export, inspect"},
       {{"plugin"}, "host: plugin is not a verb; did you mean plugins?"},
       {{"describe", "ddp", "mpi"}, "host describe: mpi is not expected here"},
       {{"describe", "--jsno"}, "host describe: --jsno is not expected here; did you mean --json?"},
@@ -124,7 +136,7 @@ TEST(CommandLine, RefusesWithOneHelpfulLine) {
       {{"plugins", "ddp"}, "host plugins: ddp is not expected here"},
       {{"plugins", "--faild"},
        "host plugins: --faild is not expected here; did you mean --failed?"},
-      {{"bench"}, "host bench: not available yet; see host --help"},
+      {{"plan"}, "host plan: not available yet; see host --help"},
       {{"--confg", "x"}, "host: --confg is not expected here; did you mean --config?"},
       {{"--config", "x", "--print-confg"},
        "host: --print-confg is not expected here; did you mean --print-config?"},
