@@ -119,7 +119,6 @@ void CheckpointSaver::finish() {
 
 void CheckpointSaver::save(int64_t step) {
   finish();
-  if (step == last_saved_) return;
   current_ = {step, Clock::now()};
   last_failure_.clear();
   if (!begin_folder(step)) return;
@@ -207,8 +206,10 @@ void CheckpointSaver::fail(const std::string& reason) {
   if (config_.on_failure == "stop")
     throw RuntimeError(message("the checkpoint could not be saved: ", last_failure_));
   if (context_.rank == 0)
-    console_ << "checkpoint: not saved: " << last_failure_
-             << "; training goes on, the last one is that of step " << last_saved_ << std::endl;
+    console_ << "checkpoint: not saved: " << last_failure_ << "; training goes on, "
+             << (last_saved_ > 0 ? message("the last one is that of step ", last_saved_)
+                                 : "there is none yet")
+             << std::endl;
 }
 
 }  // namespace cleave

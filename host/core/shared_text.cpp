@@ -17,7 +17,7 @@ std::vector<std::string> gather_texts(Comm& world, const std::string& mine) {
   const std::vector<int64_t> counts(first, first + world.size());
 
   at::Tensor bytes = at::empty({length}, at::kByte);
-  std::memcpy(bytes.data_ptr(), mine.data(), mine.size());
+  if (length > 0) std::memcpy(bytes.data_ptr(), mine.data(), mine.size());
   at::Tensor all =
       at::empty({std::accumulate(counts.begin(), counts.end(), int64_t{0})}, at::kByte);
   if (all.numel() > 0) world.all_gather_v(all, bytes, counts).wait_host();

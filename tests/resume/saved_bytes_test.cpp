@@ -14,6 +14,13 @@ namespace {
 constexpr double kMiB = 1024.0 * 1024.0;
 constexpr int64_t kStateBytes = 12;  // of a parameter: weight and two moments
 
+// Where digits don't matter, each third.
+std::vector<Layout> some_of(const std::vector<Layout>& all) {
+  std::vector<Layout> some;
+  for (size_t i = 0; i < all.size(); i += kIsThorough ? 1 : 3) some.push_back(all[i]);
+  return some;
+}
+
 // Without the files' headers, by rank.
 std::vector<int64_t> written_bytes(const std::filesystem::path& checkpoint) {
   std::vector<int64_t> bytes;
@@ -31,8 +38,8 @@ int64_t sum(const std::vector<int64_t>& values) {
 
 TEST(SavedBytes, AreEachParametersOnceAndEachRanksOwn) {
   for (const Layout& layout :
-       {one_rank(), ddp(3), zero(1, 3), zero(3, 2), fsdp(4), hybrid_fsdp(), tensor_parallel(2),
-        pipeline(3), three_axes(zero(1, 2)), three_axes(ddp(2))})
+       some_of({one_rank(), ddp(3), zero(1, 3), zero(3, 2), fsdp(4), hybrid_fsdp(),
+                tensor_parallel(2), pipeline(3), three_axes(zero(1, 2)), three_axes(ddp(2))}))
     for (const bool tied : {false, true}) {
       SCOPED_TRACE(layout.name);
       const TemporaryFolder folder;
@@ -75,7 +82,7 @@ std::vector<double> peaks_mib(RunConfig config, const Layout& layout) {
 
 TEST(SavedBytes, AreHeldOnceMoreWhileTrainingGoesOnAsPredicted) {
   for (const Layout& layout :
-       {one_rank(), ddp(2), zero(1, 3), fsdp(2), pipeline(2), tensor_parallel(2)}) {
+       some_of({one_rank(), ddp(2), zero(1, 3), fsdp(2), pipeline(2), tensor_parallel(2)})) {
     SCOPED_TRACE(layout.name);
     const TemporaryFolder folder;
     RunConfig saves = on(resume_config(folder, "saves"), layout);
@@ -102,8 +109,8 @@ TEST(SavedBytes, AreHeldOnceMoreWhileTrainingGoesOnAsPredicted) {
 }
 
 TEST(LoadedBytes, AddNoMoreThanTheLargestSlice) {
-  for (const Layout& layout : {one_rank(), ddp(2), zero(1, 3), zero(3, 2), fsdp(4),
-                               tensor_parallel(2), pipeline(2), three_axes(zero(1, 2))})
+  for (const Layout& layout : some_of({one_rank(), ddp(2), zero(1, 3), zero(3, 2), fsdp(4),
+                                       tensor_parallel(2), pipeline(2), three_axes(zero(1, 2))}))
     for (const char* dtype : {"float32", "bfloat16"}) {
       SCOPED_TRACE(layout.name);
       const TemporaryFolder folder;
