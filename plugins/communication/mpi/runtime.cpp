@@ -21,9 +21,11 @@ using namespace std::chrono_literals;
 constexpr auto kTick = 1ms;
 // How long the thread keeps looking every kTick before it sleeps until it is woken.
 constexpr int kTicksBeforeSleep = 100;
-// Between two looks of the thread when nothing moved: short enough to keep a link busy, long enough
-// to leave the core to the ranks' own computation.
+// Between two looks of the thread when nothing moved: short enough to keep a link busy. Twice as
+// long after each look in vain, up to the second: a receive that is posted long before its message
+// (a pipeline's) leaves the core to the rank's own computation.
 constexpr auto kPoll = 20us;
+constexpr auto kLongestPoll = 640us;
 // A waiting rank gives its core away after each look, and sleeps between looks after this many.
 constexpr int kYields = 2000;
 
@@ -190,19 +192,22 @@ void Runtime::run_thread() {
   pthread_setname_np(pthread_self(), "cleave-mpi");
   prctl(PR_SET_TIMERSLACK, 1000);  // nanoseconds; the default of 50 us would double kPoll
   std::unique_lock lock(mutex_);
+  auto pause = kPoll;
   while (!stopping_) {
     if (open_.empty()) {
       rest(lock);
+      pause = kPoll;
     } else if (callers_ > 0) {
       wake_.wait_for(lock, kTick);
-    } else {
-      const bool moved = progress();
+      pause = kPoll;
+    } else if (progress()) {
       lock.unlock();
-      if (moved)
-        sched_yield();
-      else
-        std::this_thread::sleep_for(kPoll);
+      sched_yield();
       lock.lock();
+      pause = kPoll;
+    } else {
+      const bool is_woken = wake_.wait_for(lock, pause) == std::cv_status::no_timeout;
+      pause = is_woken ? kPoll : std::min(2 * pause, kLongestPoll);
     }
   }
 }
