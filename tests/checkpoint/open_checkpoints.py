@@ -47,7 +47,8 @@ with tempfile.TemporaryDirectory() as work:
     checkpoints, exported = Path(work) / "checkpoints", Path(work) / "exported"
     train = [environment, "mpirun", "-np", "3", host, "--config", "run.toml"]
     for setting in ("train.steps=2", "train.micro_batch_size=2", "strategy.zero.stage=1",
-                    "communication.backend=mpi", f"checkpoint.directory={checkpoints}"):
+                    "communication.backend=mpi", f"checkpoint.directory={checkpoints}",
+                    f"metrics.directory={work}/metrics"):
         train += ["--set", setting]
     subprocess.run(train, cwd=case, check=True)
     subprocess.run([host, "export", "--checkpoint", str(checkpoints), "--to", str(exported)], check=True)
