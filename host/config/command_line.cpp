@@ -100,8 +100,7 @@ void add_plugins(CLI::App& app, CommandLine& line) {
 void add_export(CLI::App& app, CommandLine& line) {
   app.description(
       "Writes a Hugging Face folder: of a checkpoint's weights, or of those with which the "
-      "training "
-      "that a config describes would begin (a copy of model.path, or random ones).");
+      "training that a config describes would begin (a copy of model.path, or random ones).");
   auto* checkpoint = app.add_option("--checkpoint", line.checkpoint,
                                     "a checkpoint, or a directory: its newest undamaged one");
   checkpoint->type_name("DIR");

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 
 #include "process/network_counters.h"
+#include "report/run_summary.h"
 
 namespace cleave {
 
@@ -80,14 +80,6 @@ int agree_samples(Comm& comm, Sampler& sampler) {
   return static_cast<int>(std::clamp<double>(wanted, kMinSamples, kMaxSamples));
 }
 
-/// Linear between the two nearest values.
-double quantile(const std::vector<double>& sorted, double share) {
-  const double place = share * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<size_t>(place);
-  const size_t above = std::min(below + 1, sorted.size() - 1);
-  return sorted[below] + (place - std::floor(place)) * (sorted[above] - sorted[below]);
-}
-
 }  // namespace
 
 int64_t bench_row_bytes(cleave_op op, int64_t bytes, int ranks) {
@@ -110,12 +102,11 @@ void measure_row(BenchRow& row, cleave_op op, at::ScalarType dtype, Comm& comm,
   const int64_t sent = counts_network ? sent_by_node() - sent_before : 0;
 
   largest(comm, times);
-  std::vector<double> sorted(times.const_data_ptr<double>(),
-                             times.const_data_ptr<double>() + row.repetitions);
-  std::sort(sorted.begin(), sorted.end());
-  row.median_us = quantile(sorted, 0.5);
-  row.p25_us = quantile(sorted, 0.25);
-  row.p75_us = quantile(sorted, 0.75);
+  const double* first_us = times.const_data_ptr<double>();
+  const std::vector<double> samples_us(first_us, first_us + row.repetitions);
+  row.median_us = percentile(samples_us, 0.5);
+  row.p25_us = percentile(samples_us, 0.25);
+  row.p75_us = percentile(samples_us, 0.75);
   const double factor = wire_factor(op, row.ranks);
   row.algbw_gb_s = static_cast<double>(row.bytes) / row.median_us * 1e-3;
   row.busbw_gb_s = row.algbw_gb_s * factor;

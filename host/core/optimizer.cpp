@@ -49,7 +49,8 @@ class AdamW final : public Optimizer {
   }
 
   std::vector<OptimizerState> states(const Parameter& parameter) const override {
-    const Moments& moments = moments_.at(parameter.index);
+    const auto index = static_cast<size_t>(parameter.index);
+    const Moments moments = index < moments_.size() ? moments_[index] : Moments{};
     if (!moments.exp_avg.defined()) return {{kExpAvg, at::empty({0})}, {kExpAvgSq, at::empty({0})}};
     return {{kExpAvg, moments.exp_avg}, {kExpAvgSq, moments.exp_avg_sq}};
   }

@@ -1,7 +1,7 @@
 // From which checkpoint a run goes on.
 #pragma once
 
-#include <optional>
+#include <memory>
 #include <ostream>
 
 #include "checkpoint/checkpoint_reader.h"
