@@ -2,8 +2,10 @@
 #include <cstdlib>
 #include <map>
 #include <memory>
+#include <string>
+#include <utility>
 
-#include "ranks.h"
+#include "mpi_options.h"
 
 namespace cleave::testing {
 namespace {
@@ -15,25 +17,26 @@ int from_environment(const char* name, int otherwise) {
   return text ? std::atoi(text) : otherwise;
 }
 
-/// The plugin's communicators over all processes, one for each segment size.
+/// The plugin's communicators over all processes, one for each variant.
 class World {
  public:
   World() {
     bootstrap_.struct_size = sizeof bootstrap_;
     bootstrap_.rank = from_environment("OMPI_COMM_WORLD_RANK", 0);
     bootstrap_.world_size = from_environment("OMPI_COMM_WORLD_SIZE", 1);
+    bootstrap_.local_size = from_environment("OMPI_COMM_WORLD_LOCAL_SIZE", 1);
   }
 
   int size() const { return bootstrap_.world_size; }
 
-  Communicator& get(int64_t segment_bytes) {
-    auto& entry = roots_[segment_bytes];
-    if (!entry) entry = std::make_unique<Communicator>(create(segment_bytes));
+  Communicator& get(const Variant& variant) {
+    auto& entry = roots_[{variant.segment_bytes, variant.algorithm}];
+    if (!entry) entry = std::make_unique<Communicator>(create(variant));
     return *entry;
   }
 
   void finalize() {
-    for (auto& [segment_bytes, root] : roots_) {
+    for (auto& [variant, root] : roots_) {
       cleave_communicator* c = root->get();
       EXPECT_EQ(c->api->finalize(c), CLEAVE_OK) << root->error();
     }
@@ -41,14 +44,11 @@ class World {
   }
 
  private:
-  cleave_communicator* create(int64_t segment_bytes) {
+  cleave_communicator* create(const Variant& variant) {
     // odd on purpose: transfers that do not divide
-    const int64_t message_bytes = segment_bytes > 0 ? 1001 : 1 << 30;
-    const cleave_option_value values[] = {
-        {"segment_bytes", CLEAVE_OPTION_BYTES, segment_bytes > 0 ? segment_bytes : 1 << 17, 0, "",
-         nullptr, 0},
-        {"max_message_bytes", CLEAVE_OPTION_BYTES, message_bytes, 0, "", nullptr, 0}};
-    const cleave_options options{values, 2};
+    const std::vector<cleave_option_value> values =
+        mpi_options(variant, variant.segment_bytes == kSmallSegments ? 1001 : 1 << 30);
+    const cleave_options options{values.data(), static_cast<uint32_t>(values.size())};
     cleave_communicator* created = nullptr;
     char error[512] = "";
     if (load_plugin(CLEAVE_MPI_PLUGIN)
@@ -58,7 +58,7 @@ class World {
   }
 
   cleave_bootstrap bootstrap_{};
-  std::map<int64_t, std::unique_ptr<Communicator>> roots_;
+  std::map<std::pair<int64_t, std::string>, std::unique_ptr<Communicator>> roots_;
 };
 
 World& world() {
@@ -83,11 +83,16 @@ std::string backend_name() {
 }
 
 std::vector<Variant> variants() {
-  return {{world().size(), 0}, {world().size(), kSmallSegments}};
+  const int size = world().size();
+  return {{size, 0},
+          {size, 0, "direct"},
+          {size, kSmallSegments, "ring"},
+          {size, 1 << 17, "ring"},
+          {size, 1 << 17, "halving-doubling"}};
 }
 
 void run_ranks(const Variant& variant, const std::function<void(Communicator&)>& body) {
-  Communicator& root = world().get(variant.segment_bytes);
+  Communicator& root = world().get(variant);
   {
     Communicator fresh(root.split(0, root.rank()));
     body(fresh);

@@ -10,6 +10,7 @@ namespace cleave::testing {
 void PrintTo(const Variant& variant, std::ostream* out) {
   *out << variant.ranks << " ranks";
   if (variant.segment_bytes > 0) *out << ", segments of " << variant.segment_bytes << " bytes";
+  if (std::string(variant.algorithm) != "auto") *out << ", " << variant.algorithm;
 }
 
 Work::Work(Work&& other) noexcept : api_(other.api_), work_(std::exchange(other.work_, nullptr)) {}
@@ -50,6 +51,10 @@ cleave_communicator* Communicator::split(int color, int key) {
   return child;
 }
 
+cleave_device backend_device() {
+  return backend_name() == "nccl" ? CLEAVE_CUDA : CLEAVE_CPU;
+}
+
 cleave_collective collective(cleave_op op, cleave_dtype dtype, const void* send, void* recv,
                              int64_t count) {
   cleave_collective call{};
@@ -57,6 +62,7 @@ cleave_collective collective(cleave_op op, cleave_dtype dtype, const void* send,
   call.op = op;
   call.dtype = dtype;
   call.send = send;
+  call.device = backend_device();
   call.recv = recv;
   call.count = count;
   call.timeout_ms = kTestTimeoutMs;

@@ -1,5 +1,6 @@
-// One test body, run by every rank: as threads over the local plugin (local_ranks.cpp) or as the
-// processes that mpirun started (mpi_ranks.cpp). A test links one of the two.
+// One test body, run by every rank: as threads over the local plugin (local_ranks.cpp) or over nccl
+// with a fake of its library (nccl_ranks.cpp), or as the processes that mpirun started
+// (mpi_ranks.cpp). A test links one of them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,6 +20,7 @@ constexpr int64_t kTestTimeoutMs = 60'000;
 struct Variant {
   int ranks;
   int64_t segment_bytes;  // of backends that have segments; 0: their default
+  const char* algorithm = "auto";  // of backends that have a choice
 };
 void PrintTo(const Variant& variant, std::ostream* out);
 
@@ -71,8 +73,10 @@ cleave_collective transfer(cleave_op op, cleave_dtype dtype, void* data, int64_t
 
 /// What this program can run: filled by the file that is linked.
 std::vector<Variant> variants();
-/// "local" or "mpi".
+/// "local", "mpi" or "nccl".
 std::string backend_name();
+/// Where its buffers are.
+cleave_device backend_device();
 /// Runs `body` on every rank with a communicator over all of them that no other test has used.
 void run_ranks(const Variant& variant, const std::function<void(Communicator&)>& body);
 

@@ -5,7 +5,6 @@
 #include "channel.h"
 
 namespace cleave::mpi {
-namespace {
 
 /// "Open MPI v5.0.11, package: ..." -> "Open MPI 5.0.11"
 std::string library_version() {
@@ -45,12 +44,6 @@ std::string chosen_pml() {
   }
   MPI_T_finalize();
   return found.empty() ? "unknown" : found;
-}
-
-}  // namespace
-
-std::string describe_library() {
-  return library_version() + ", pml " + chosen_pml();
 }
 
 }  // namespace cleave::mpi

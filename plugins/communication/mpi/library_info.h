@@ -6,6 +6,7 @@
 namespace cleave::mpi {
 
 /// "Open MPI 5.0.11, pml ob1". Calls MPI.
-std::string describe_library();
+std::string library_version();
+std::string chosen_pml();
 
 }  // namespace cleave::mpi

@@ -2,14 +2,10 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <numeric>
 #include <utility>
+#include <vector>
 
-#include "algorithm.h"
 #include "cleave/error.h"
-#include "direct_reduce.h"
-#include "exchange.h"
-#include "ring.h"
 
 namespace cleave::mpi {
 namespace {
@@ -31,29 +27,25 @@ class MpiOperation final : public Operation {
   std::shared_ptr<Task> task_;
 };
 
-/// As equal as possible; the first ones are one longer.
-std::vector<int64_t> blocks(int64_t count, int ranks) {
-  std::vector<int64_t> result(static_cast<size_t>(ranks), count / ranks);
-  for (int64_t rank = 0; rank < count % ranks; ++rank) ++result[static_cast<size_t>(rank)];
-  return result;
+bool is_transfer(cleave_op op) {
+  return op == CLEAVE_SEND || op == CLEAVE_RECV;
 }
 
-int64_t sum(const std::vector<int64_t>& counts) {
-  return std::accumulate(counts.begin(), counts.end(), int64_t{0});
-}
-
-cleave_dtype dtype_of(const cleave_collective& call) {
-  return static_cast<cleave_dtype>(call.dtype);
-}
-cleave_reduction reduction_of(const cleave_collective& call) {
-  return static_cast<cleave_reduction>(call.reduction);
+/// Its stages take much scratch memory, or lanes that are given out in the order of the starts.
+bool is_heavy(const Call& call, Algorithm algorithm, bool is_small) {
+  if (algorithm == Algorithm::shared) return !is_small;
+  const bool reduces = call.op == CLEAVE_ALL_REDUCE || call.op == CLEAVE_REDUCE_SCATTER;
+  return algorithm == Algorithm::two_level || (reduces && call.bytes >= kLargeBytes);
 }
 
 }  // namespace
 
 MpiBackend::MpiBackend(std::shared_ptr<Runtime> runtime, MPI_Comm comm, Settings settings,
-                       bool root)
-    : runtime_(std::move(runtime)), channel_(std::make_shared<Channel>()), root_(root) {
+                       Policy policy, bool root)
+    : runtime_(std::move(runtime)),
+      channel_(std::make_shared<Channel>()),
+      policy_(std::move(policy)),
+      root_(root) {
   channel_->comm = comm;
   channel_->settings = settings;
   runtime_->locked([&] {
@@ -64,158 +56,58 @@ MpiBackend::MpiBackend(std::shared_ptr<Runtime> runtime, MPI_Comm comm, Settings
     int found = 0;
     check(MPI_Comm_get_attr(comm, MPI_TAG_UB, &max_tag, &found), "MPI_Comm_get_attr");
     channel_->max_tag = found ? *static_cast<int*>(max_tag) : kGuaranteedMaxTag;
+    topology_ = std::make_shared<Topology>(find_topology(*channel_, runtime_->neighbours()));
   });
+  stages_ = std::make_shared<StageMaker>(channel_, runtime_->scratch(), topology_);
+  description_ = describe_this();
   if (root_) runtime_->add_root();
 }
 
-std::vector<int64_t> MpiBackend::counts(const int64_t* given, int64_t count) const {
-  if (given) return {given, given + size()};
-  return std::vector<int64_t>(static_cast<size_t>(size()), count);
+Shape MpiBackend::shape() const {
+  return {size(),
+          topology_->machines,
+          topology_->ranks_per_machine,
+          topology_->machines == 1 && topology_->node,
+          topology_->has_levels(),
+          topology_->is_consecutive};
 }
 
-/// Of the larger buffer.
-int64_t MpiBackend::total_bytes(const cleave_collective& call) const {
-  int64_t elements = call.count;
-  if (call.op == CLEAVE_REDUCE_SCATTER || call.op == CLEAVE_ALL_GATHER)
-    elements = sum(counts(call.recv_counts, call.count));
-  if (call.op == CLEAVE_ALL_TO_ALL)
-    elements = std::max(sum(counts(call.recv_counts, call.count)),
-                        sum(counts(call.send_counts, call.count)));
-  return call.op == CLEAVE_BARRIER ? 0 : elements * dtype_bytes(call.dtype);
+std::string MpiBackend::describe_this() const {
+  std::string text = runtime_->description();
+  if (topology_->node) text += ", shared memory";
+  if (topology_->machines > 1)
+    text += message(", network ", policy_.link.alpha_us, " us + ", policy_.link.gb_s, " GB/s (",
+                    policy_.link.source, ")");
+  if (policy_.forced != Algorithm::automatic)
+    text += message(", algorithm ", algorithm_name(policy_.forced), " where it can");
+  if (policy_.deterministic) text += ", sums in rank order";
+  return text;
 }
 
 const char* MpiBackend::algorithm(cleave_op op, cleave_dtype dtype, int64_t bytes,
                                   cleave_device) const {
-  return algorithm_name(choose_algorithm(op, dtype, CLEAVE_SUM, bytes, size()));
+  return algorithm_name(choose_algorithm(op, dtype, CLEAVE_SUM, bytes, shape(), policy_));
 }
 
-std::unique_ptr<Operation> MpiBackend::submit(const cleave_collective& call) {
-  const int64_t bytes = total_bytes(call);
-  const bool large = bytes >= kLargeBytes;
-  const bool reduces = call.op == CLEAVE_ALL_REDUCE || call.op == CLEAVE_REDUCE_SCATTER;
-  auto task =
-      std::make_shared<Task>(channel_, choose(call, bytes), large && reduces, call.timeout_ms);
-  runtime_->submit(task, large);
+std::unique_ptr<Operation> MpiBackend::submit(const cleave_collective& collective) {
+  const Call call(collective, size());
+  std::shared_ptr<Task> task = make_task(collective, call);
+  runtime_->submit(task, call.bytes >= kLargeBytes);
   return std::make_unique<MpiOperation>(runtime_, std::move(task));
 }
 
-MpiBackend::Stages MpiBackend::choose(const cleave_collective& call, int64_t bytes) {
-  Stages stages;
-  if (call.op == CLEAVE_SEND || call.op == CLEAVE_RECV) {
-    const bool sends = call.op == CLEAVE_SEND;
-    const Transfer transfer{call.peer, call.send, sends ? bytes : 0, call.recv, sends ? 0 : bytes};
-    stages.push_back(std::make_unique<Exchange>(channel_, std::vector{transfer},
-                                                channel_->transfer_tag(call.tag), true));
-    return stages;
-  }
-  const int tag = channel_->next_collective_tag();
-  switch (call.op) {
-    case CLEAVE_ALL_REDUCE:
-      choose_all_reduce(call, bytes, tag, stages);
-      break;
-    case CLEAVE_REDUCE_SCATTER:
-      choose_reduce_scatter(call, bytes, tag, stages);
-      break;
-    case CLEAVE_ALL_GATHER:
-      choose_all_gather(call, bytes, tag, stages);
-      break;
-    case CLEAVE_ALL_TO_ALL:
-      stages.push_back(all_to_all(call, tag));
-      break;
-    case CLEAVE_BROADCAST:
-      stages.push_back(std::make_unique<Broadcast>(channel_, call.recv, bytes, call.peer, tag));
-      break;
-    default:
-      stages.push_back(std::make_unique<Barrier>(channel_, tag));
-      break;
-  }
-  return stages;
-}
-
-void MpiBackend::choose_all_reduce(const cleave_collective& call, int64_t bytes, int tag,
-                                   Stages& stages) {
-  ScratchPool& pool = runtime_->scratch();
-  const Algorithm algorithm =
-      choose_algorithm(CLEAVE_ALL_REDUCE, dtype_of(call), reduction_of(call), bytes, size());
-  if (algorithm == Algorithm::direct) {
-    stages.push_back(std::make_unique<DirectReduce>(
-        channel_, pool,
-        DirectCall{true, dtype_of(call), reduction_of(call), call.send, call.recv,
-                   counts(nullptr, call.count), tag}));
-    return;
-  }
-  const std::vector<int64_t> parts = blocks(call.count, size());
-  if (algorithm == Algorithm::ring) {
-    stages.push_back(std::make_unique<Ring>(channel_, pool,
-                                            RingCall{true, true, dtype_of(call), reduction_of(call),
-                                                     call.send, call.recv, parts, tag}));
-    return;
-  }
-  const int64_t own = std::accumulate(parts.begin(), parts.begin() + rank(), int64_t{0});
-  void* block = static_cast<std::byte*>(call.recv) + own * dtype_bytes(call.dtype);
-  stages.push_back(std::make_unique<DirectReduce>(
-      channel_, pool,
-      DirectCall{false, dtype_of(call), reduction_of(call), call.send, block, parts, tag}));
-  stages.push_back(std::make_unique<Ring>(
-      channel_, pool,
-      RingCall{false, true, dtype_of(call), reduction_of(call), block, call.recv, parts, tag}));
-}
-
-void MpiBackend::choose_reduce_scatter(const cleave_collective& call, int64_t bytes, int tag,
-                                       Stages& stages) {
-  std::vector<int64_t> parts = counts(call.recv_counts, call.count);
-  ScratchPool& pool = runtime_->scratch();
-  if (choose_algorithm(CLEAVE_REDUCE_SCATTER, dtype_of(call), reduction_of(call), bytes, size()) ==
-      Algorithm::direct)
-    stages.push_back(
-        std::make_unique<DirectReduce>(channel_, pool,
-                                       DirectCall{false, dtype_of(call), reduction_of(call),
-                                                  call.send, call.recv, std::move(parts), tag}));
-  else
-    stages.push_back(
-        std::make_unique<Ring>(channel_, pool,
-                               RingCall{true, false, dtype_of(call), reduction_of(call), call.send,
-                                        call.recv, std::move(parts), tag}));
-}
-
-void MpiBackend::choose_all_gather(const cleave_collective& call, int64_t bytes, int tag,
-                                   Stages& stages) {
-  std::vector<int64_t> parts = counts(call.recv_counts, call.count);
-  if (choose_algorithm(CLEAVE_ALL_GATHER, dtype_of(call), CLEAVE_SUM, bytes, size()) ==
-      Algorithm::ring) {
-    stages.push_back(std::make_unique<Ring>(channel_, runtime_->scratch(),
-                                            RingCall{false, true, dtype_of(call), CLEAVE_SUM,
-                                                     call.send, call.recv, std::move(parts), tag}));
-    return;
-  }
-  std::vector<Transfer> transfers;
-  const int64_t own_bytes = parts[static_cast<size_t>(rank())] * dtype_bytes(call.dtype);
-  auto* target = static_cast<std::byte*>(call.recv);
-  for (int peer = 0; peer < size(); ++peer) {
-    const int64_t peer_bytes = parts[static_cast<size_t>(peer)] * dtype_bytes(call.dtype);
-    transfers.push_back({peer, call.send, own_bytes, target, peer_bytes});
-    target += peer_bytes;
-  }
-  stages.push_back(std::make_unique<Exchange>(channel_, std::move(transfers), tag));
-}
-
-std::unique_ptr<Machine> MpiBackend::all_to_all(const cleave_collective& call, int tag) const {
-  const std::vector<int64_t> outgoing = counts(call.send_counts, call.count);
-  const std::vector<int64_t> incoming = counts(call.recv_counts, call.count);
-  const int64_t element_bytes = dtype_bytes(call.dtype);
-  std::vector<Transfer> transfers;
-  const auto* source = static_cast<const std::byte*>(call.send);
-  auto* target = static_cast<std::byte*>(call.recv);
-  for (size_t peer = 0; peer < outgoing.size(); ++peer) {
-    const int64_t send_bytes = outgoing[peer] * element_bytes;
-    const int64_t recv_bytes = incoming[peer] * element_bytes;
-    transfers.push_back({static_cast<int>(peer), source, send_bytes, target, recv_bytes});
-    source += send_bytes;
-    target += recv_bytes;
-  }
-  // Starting behind itself, so that the ranks do not all send to rank 0 first.
-  std::rotate(transfers.begin(), transfers.begin() + rank(), transfers.end());
-  return std::make_unique<Exchange>(channel_, std::move(transfers), tag);
+std::shared_ptr<Task> MpiBackend::make_task(const cleave_collective& collective, const Call& call) {
+  const Algorithm algorithm = choose_algorithm(call.op, call.dtype, call.reduction, call.bytes,
+                                               shape(), policy_, call.is_uneven);
+  const int tag =
+      is_transfer(call.op) ? channel_->transfer_tag(call.tag) : channel_->next_collective_tag();
+  if (!is_heavy(call, algorithm, stages_->is_small(call)))
+    return std::make_shared<Task>(channel_, stages_->make(call, algorithm, tag),
+                                  collective.timeout_ms);
+  return std::make_shared<Task>(
+      channel_,
+      [stages = stages_, call, algorithm, tag] { return stages->make(call, algorithm, tag); },
+      collective.timeout_ms);
 }
 
 std::unique_ptr<Backend> MpiBackend::split(int color, int key) {
@@ -238,16 +130,19 @@ std::unique_ptr<Backend> MpiBackend::split(int color, int key) {
           "MPI_Comm_split");
   });
   if (child == MPI_COMM_NULL) return nullptr;
-  return std::make_unique<MpiBackend>(runtime_, child, channel_->settings, false);
+  return std::make_unique<MpiBackend>(runtime_, child, channel_->settings, policy_, false);
 }
 
 void* MpiBackend::allocate(uint64_t bytes, cleave_device) {
+  if (Arena* arena = runtime_->neighbours().arena())
+    if (void* memory = arena->allocate(bytes)) return memory;
   const uint64_t rounded = (std::max<uint64_t>(bytes, 1) + kAlignment - 1) & ~(kAlignment - 1);
   return std::aligned_alloc(kAlignment, rounded);
 }
 
 void MpiBackend::deallocate(void* memory, uint64_t, cleave_device) {
-  std::free(memory);
+  Arena* arena = runtime_->neighbours().arena();
+  if (!arena || !arena->deallocate(memory)) std::free(memory);
 }
 
 void MpiBackend::finalize() {

@@ -3,23 +3,27 @@
 
 #include <memory>
 #include <string>
-#include <vector>
 
+#include "algorithm.h"
+#include "call.h"
 #include "channel.h"
 #include "cleave/backend.h"
 #include "runtime.h"
+#include "stages.h"
+#include "topology.h"
 
 namespace cleave::mpi {
 
 class MpiBackend final : public Backend {
  public:
-  /// Takes a communicator that nobody else uses. `root`: finalize may finalise MPI.
-  MpiBackend(std::shared_ptr<Runtime> runtime, MPI_Comm comm, Settings settings, bool root);
+  /// Collective; takes a communicator that nobody else uses. `root`: finalize may finalise MPI.
+  MpiBackend(std::shared_ptr<Runtime> runtime, MPI_Comm comm, Settings settings, Policy policy,
+             bool root);
 
   int rank() const override { return channel_->rank; }
   int size() const override { return channel_->size; }
   cleave_capabilities capabilities() const override { return cpu_capabilities(); }
-  const std::string& describe() const override { return runtime_->description(); }
+  const std::string& describe() const override { return description_; }
   const char* algorithm(cleave_op op, cleave_dtype dtype, int64_t bytes,
                         cleave_device device) const override;
 
@@ -36,21 +40,17 @@ class MpiBackend final : public Backend {
   void finalize() override;
 
  private:
-  using Stages = std::vector<std::unique_ptr<Machine>>;
-  Stages choose(const cleave_collective& call, int64_t total_bytes);
-  void choose_all_reduce(const cleave_collective& call, int64_t total_bytes, int tag,
-                         Stages& stages);
-  void choose_reduce_scatter(const cleave_collective& call, int64_t total_bytes, int tag,
-                             Stages& stages);
-  void choose_all_gather(const cleave_collective& call, int64_t total_bytes, int tag,
-                         Stages& stages);
-  std::unique_ptr<Machine> all_to_all(const cleave_collective& call, int tag) const;
-  std::vector<int64_t> counts(const int64_t* given, int64_t count) const;
-  int64_t total_bytes(const cleave_collective& call) const;
+  Shape shape() const;
+  std::string describe_this() const;
+  std::shared_ptr<Task> make_task(const cleave_collective& collective, const Call& call);
 
   std::shared_ptr<Runtime> runtime_;
   std::shared_ptr<Channel> channel_;
+  Policy policy_;
   bool root_;
+  std::shared_ptr<const Topology> topology_;
+  std::shared_ptr<const StageMaker> stages_;  // shared with operations that have yet to start
+  std::string description_;
 };
 
 }  // namespace cleave::mpi

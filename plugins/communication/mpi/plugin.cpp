@@ -20,6 +20,16 @@
 namespace cleave::mpi {
 namespace {
 
+/// The choice of an algorithm follows from it.
+void check_same_link(const Link& link, MPI_Comm world, const std::string& file) {
+  const double mine[] = {link.alpha_us, -link.alpha_us, link.gb_s, -link.gb_s};
+  double most[4];
+  check(MPI_Allreduce(mine, most, 4, MPI_DOUBLE, MPI_MAX, world), "MPI_Allreduce");
+  if (most[0] != -most[1] || most[2] != -most[3])
+    throw ConfigError(message("communication backend mpi: link_file = \"", file,
+                              "\" has other figures on other ranks; give all the same file"));
+}
+
 std::unique_ptr<Backend> create(const cleave_bootstrap& bootstrap, const cleave_options* options) {
   if (bootstrap.threads == 1 && bootstrap.world_size > 1)
     throw ConfigError(message("communication backend mpi: the ", bootstrap.world_size,
@@ -27,21 +37,33 @@ std::unique_ptr<Backend> create(const cleave_bootstrap& bootstrap, const cleave_
                               "use backend = \"local\""));
   const Options values(options);
   const Settings settings{values.bytes("segment_bytes"), values.bytes("max_message_bytes")};
-  const auto runtime = Runtime::acquire();
+  Transport transport{std::string(values.text("pml")), {}};
+  for (const std::string_view device : values.text_list("devices"))
+    transport.devices.emplace_back(device);
+  const auto runtime = Runtime::acquire(transport, bootstrap.local_size < bootstrap.world_size);
   int rank = 0;
   int size = 1;
   MPI_Comm world = MPI_COMM_NULL;
   runtime->locked([&] {
     check(MPI_Comm_rank(MPI_COMM_WORLD, &rank), "MPI_Comm_rank");
     check(MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size");
-    if (size == bootstrap.world_size && rank == bootstrap.rank)
-      check(MPI_Comm_dup(MPI_COMM_WORLD, &world), "MPI_Comm_dup");
+    if (size != bootstrap.world_size || rank != bootstrap.rank) return;
+    check(MPI_Comm_dup(MPI_COMM_WORLD, &world), "MPI_Comm_dup");
+    runtime->meet_neighbours();
   });
   if (world == MPI_COMM_NULL)
     throw ConfigError(message("communication backend mpi: the launcher says rank ", bootstrap.rank,
                               " of ", bootstrap.world_size, ", MPI says rank ", rank, " of ", size,
                               "; start the ranks with the mpirun of ", runtime->description()));
-  return std::make_unique<MpiBackend>(runtime, world, settings, true);
+  Policy policy;
+  policy.max_message_bytes = settings.max_message_bytes;
+  policy.forced = parse_algorithm(values.text("algorithm"));
+  policy.deterministic = bootstrap.deterministic == 1;
+  if (const std::string file(values.text("link_file")); !file.empty()) {
+    policy.link = read_link(file, runtime->neighbours().num_machines());
+    runtime->locked([&] { check_same_link(policy.link, world, file); });
+  }
+  return std::make_unique<MpiBackend>(runtime, world, settings, policy, true);
 }
 
 int32_t create_communicator(const cleave_bootstrap* bootstrap, const cleave_options* options,
@@ -50,6 +72,14 @@ int32_t create_communicator(const cleave_bootstrap* bootstrap, const cleave_opti
 }
 
 constexpr cleave_option kOptions[] = {
+    {"pml", CLEAVE_OPTION_ENUM, "\"auto\"", 0, 0, "auto|ob1|ucx", "",
+     "what carries messages (Open MPI's point-to-point layer); auto: UCX between machines, over "
+     "TCP "
+     "too, Open MPI's own choice on one machine",
+     0},
+    {"devices", CLEAVE_OPTION_STRING_LIST, "[]", 0, 0, nullptr, "",
+     "network interfaces or adapters that may be used, e.g. [\"eth0\"]; none: all that MPI finds",
+     1},
     {"segment_bytes", CLEAVE_OPTION_BYTES, "\"128 KiB\"", 8, 1 << 30, nullptr, "bytes",
      "large operations move and reduce this much at a time; the result does not depend on it", 0},
     {"max_message_bytes", CLEAVE_OPTION_BYTES, "\"1 GiB\"", 1, std::numeric_limits<int>::max(),

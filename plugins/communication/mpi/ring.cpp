@@ -26,25 +26,24 @@ int64_t segment_elements(const std::vector<int64_t>& counts, int64_t element_byt
 
 }  // namespace
 
-Ring::Ring(std::shared_ptr<Channel> channel, ScratchPool& pool, RingCall call)
+Ring::Ring(std::shared_ptr<Channel> channel, const Group& group, ScratchPool& pool, RingCall call)
     : channel_(std::move(channel)),
       pool_(pool),
       call_(std::move(call)),
-      left_((channel_->rank + channel_->size - 1) % channel_->size),
-      right_((channel_->rank + 1) % channel_->size),
-      first_hop_(call_.reduces ? 0 : channel_->size - 1),
-      end_hop_(call_.gathers ? 2 * channel_->size - 2 : channel_->size - 1),
-      last_reduction_(call_.reduces ? channel_->size - 2 : -1),
+      rank_(group.rank),
+      size_(group.size()),
+      left_(group.at((rank_ + size_ - 1) % size_)),
+      right_(group.at((rank_ + 1) % size_)),
+      first_hop_(call_.reduces ? 0 : size_ - 1),
+      end_hop_(call_.gathers ? 2 * size_ - 2 : size_ - 1),
+      last_reduction_(call_.reduces ? size_ - 2 : -1),
       element_bytes_(dtype_bytes(call_.dtype)),
       segment_elements_(
           segment_elements(call_.counts, element_bytes_, channel_->settings.segment_bytes)),
       segment_bytes_(segment_elements_ * element_bytes_),
       receives_(kWindow),
       sends_(kWindow) {
-  int64_t offset = 0;
   for (const int64_t count : call_.counts) {
-    offsets_.push_back(offset);
-    offset += count;
     segments_.push_back((count + segment_elements_ - 1) / segment_elements_);
     groups_ = std::max(groups_, (segments_.back() + kGroup - 1) / kGroup);
   }
@@ -54,11 +53,11 @@ Ring::Ring(std::shared_ptr<Channel> channel, ScratchPool& pool, RingCall call)
 }
 
 int Ring::sent_block(int hop) const {
-  return (channel_->rank - 1 - hop + 2 * channel_->size) % channel_->size;
+  return (rank_ - 1 - hop + 2 * size_) % size_;
 }
 
 int Ring::received_block(int hop) const {
-  return (channel_->rank - 2 - hop + 2 * channel_->size) % channel_->size;
+  return (rank_ - 2 - hop + 2 * size_) % size_;
 }
 
 RingStep Ring::first(bool sending) const {
@@ -92,7 +91,7 @@ int64_t Ring::elements(int block, int64_t segment) const {
 }
 
 int64_t Ring::byte_offset(int block, int64_t segment) const {
-  return (offsets_[static_cast<size_t>(block)] + segment * segment_elements_) * element_bytes_;
+  return (call_.offsets[static_cast<size_t>(block)] + segment * segment_elements_) * element_bytes_;
 }
 
 void Ring::absorb() {

@@ -16,11 +16,13 @@
 #include <memory>
 #include <vector>
 
+#include "group.h"
 #include "scratch.h"
 #include "task.h"
 
 namespace cleave::mpi {
 
+/// Blocks by place in the group.
 struct RingCall {
   bool reduces;
   bool gathers;
@@ -29,7 +31,9 @@ struct RingCall {
   const void* send;  // reduces: all blocks; else this rank's block
   void* recv;        // gathers: all blocks; else this rank's block
   std::vector<int64_t> counts;
+  std::vector<int64_t> offsets;  // elements before each block
   int tag;
+  std::shared_ptr<Scratch> keeps;  // where `send` is, unless it is the caller's
 };
 
 /// A message of the ring; messages of one direction are ordered by these.
@@ -43,7 +47,7 @@ struct RingStep {
 class Ring final : public Machine {
  public:
   /// At least 2 ranks. 16-bit floats would be rounded once for each hop: see DirectReduce.
-  Ring(std::shared_ptr<Channel> channel, ScratchPool& pool, RingCall call);
+  Ring(std::shared_ptr<Channel> channel, const Group& group, ScratchPool& pool, RingCall call);
   bool advance() override;
   bool finished() const override;
   std::string waits_for() const override;
@@ -91,7 +95,9 @@ class Ring final : public Machine {
   std::shared_ptr<Channel> channel_;
   ScratchPool& pool_;
   RingCall call_;
-  int left_;
+  int rank_;  // in the group
+  int size_;
+  int left_;  // in the channel
   int right_;
   int first_hop_;
   int end_hop_;
@@ -99,7 +105,6 @@ class Ring final : public Machine {
   int64_t element_bytes_;
   int64_t segment_elements_;
   int64_t segment_bytes_;
-  std::vector<int64_t> offsets_;   // elements before each block
   std::vector<int64_t> segments_;  // of each block
   int64_t groups_ = 0;
 

@@ -88,17 +88,22 @@ class Runtime::Caller {
   Runtime& runtime_;
 };
 
-std::shared_ptr<Runtime> Runtime::acquire() {
+std::shared_ptr<Runtime> Runtime::acquire(const Transport& transport, bool has_several_machines) {
   static std::mutex mutex;
   static std::weak_ptr<Runtime> current;
   const std::lock_guard lock(mutex);
   refuse_finalised_mpi();
   std::shared_ptr<Runtime> runtime = current.lock();
+  prepare_transport(transport, has_several_machines);
   if (!runtime) current = runtime = std::shared_ptr<Runtime>(new Runtime);
+  check_transport(transport, runtime->pml_);
   return runtime;
 }
 
-Runtime::Runtime() : owns_mpi_(initialise_mpi()), description_(describe_library()) {
+Runtime::Runtime()
+    : owns_mpi_(initialise_mpi()),
+      pml_(chosen_pml()),
+      description_(library_version() + ", pml " + pml_) {
   thread_ = std::thread([this] { run_thread(); });
 }
 
@@ -109,7 +114,8 @@ Runtime::~Runtime() {
     wake_.notify_one();
   }
   if (thread_.joinable()) thread_.join();
-  // MPI may write to these at any time until the process ends.
+  // MPI, or a neighbour, may write to these at any time until the process ends.
+  if (neighbours_ && (!open_.empty() || !failed_.empty() || has_failed_)) neighbours_->abandon();
   if (!open_.empty()) new auto(std::move(open_));
   if (!failed_.empty()) new auto(std::move(failed_));
 }
@@ -117,6 +123,10 @@ Runtime::~Runtime() {
 void Runtime::locked(const std::function<void()>& call) {
   const std::lock_guard lock(mutex_);
   call();
+}
+
+void Runtime::meet_neighbours() {
+  if (!neighbours_) neighbours_ = std::make_unique<Neighbours>();
 }
 
 void Runtime::submit(std::shared_ptr<Task> task, bool large) {
@@ -180,7 +190,9 @@ bool Runtime::progress() {
 void Runtime::bury_finished() {
   std::erase_if(open_, [&](const auto& task) {
     if (task->status() == CLEAVE_PENDING) return false;
-    if (task->status() != CLEAVE_OK && !task->drained()) failed_.push_back(task);
+    if (task->status() == CLEAVE_OK) return true;
+    has_failed_ = true;
+    if (!task->drained()) failed_.push_back(task);
     return true;
   });
 }

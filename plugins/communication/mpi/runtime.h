@@ -15,22 +15,28 @@
 #include <thread>
 #include <vector>
 
+#include "neighbours.h"
 #include "scratch.h"
 #include "task.h"
+#include "transport.h"
 
 namespace cleave::mpi {
 
 class Runtime {
  public:
   /// The process's runtime; initialises MPI (thread level serialized) unless that was done already,
-  /// in which case it is not finalised either. Throws when MPI can't be used.
-  static std::shared_ptr<Runtime> acquire();
+  /// in which case it is not finalised either. Throws when MPI can't be used. What carries messages
+  /// is settled by the first call; a later one that asks for something else is refused.
+  static std::shared_ptr<Runtime> acquire(const Transport& transport, bool has_several_machines);
   ~Runtime();
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
 
   const std::string& description() const { return description_; }
   ScratchPool& scratch() { return scratch_; }
+  /// Collective over MPI_COMM_WORLD, once, before `neighbours`; under the lock.
+  void meet_neighbours();
+  Neighbours& neighbours() { return *neighbours_; }
 
   /// Makes the task's first step. `large`: the thread takes over at once.
   void submit(std::shared_ptr<Task> task, bool large);
@@ -60,11 +66,14 @@ class Runtime {
   std::vector<std::shared_ptr<Task>> open_;
   std::vector<std::shared_ptr<Task>> failed_;  // MPI may still use their buffers
   ScratchPool scratch_;
+  std::unique_ptr<Neighbours> neighbours_;
   std::atomic<int> callers_{0};  // threads inside wait(): they progress
   bool asleep_ = false;          // the thread needs a notification
+  bool has_failed_ = false;
   bool stopping_ = false;
   bool owns_mpi_ = false;
   int roots_ = 0;
+  std::string pml_;
   std::string description_;
   std::thread thread_;
 };

@@ -12,13 +12,16 @@ constexpr int kMaxHeavyRunning = 2;
 
 }  // namespace
 
-Task::Task(std::shared_ptr<Channel> channel, std::vector<std::unique_ptr<Machine>> stages,
-           bool heavy, int64_t timeout_ms)
+Task::Task(std::shared_ptr<Channel> channel, Stages stages, int64_t timeout_ms)
     : channel_(std::move(channel)),
       stages_(std::move(stages)),
-      heavy_(heavy),
       timeout_ms_(timeout_ms),
       deadline_(std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms)) {}
+
+Task::Task(std::shared_ptr<Channel> channel, std::function<Stages()> make, int64_t timeout_ms)
+    : Task(std::move(channel), Stages(), timeout_ms) {
+  make_ = std::move(make);
+}
 
 bool Task::pass() {
   if (status() != CLEAVE_PENDING) return false;
@@ -29,7 +32,7 @@ bool Task::pass() {
       return true;
     }
     step();
-    if (stage_ == stages_.size()) {
+    if (started_ && stage_ == stages_.size()) {
       end(CLEAVE_OK);
     } else if (timeout_ms_ > 0 && std::chrono::steady_clock::now() >= deadline_) {
       fail(CLEAVE_TIMED_OUT, message("not done after ", timeout_ms_, " ms, waits for ",
@@ -44,9 +47,12 @@ bool Task::pass() {
 
 void Task::step() {
   if (!started_) {
-    if (heavy_ && channel_->heavy_running >= kMaxHeavyRunning) return;
+    if (make_) {
+      if (channel_->heavy_running >= kMaxHeavyRunning) return;
+      stages_ = make_();
+      ++channel_->heavy_running;
+    }
     started_ = true;
-    if (heavy_) ++channel_->heavy_running;
   }
   while (stage_ < stages_.size()) {
     moved_ |= stages_[stage_]->advance();
@@ -56,7 +62,7 @@ void Task::step() {
 }
 
 void Task::end(cleave_status status) {
-  if (started_ && heavy_) --channel_->heavy_running;
+  if (started_ && make_) --channel_->heavy_running;
   if (status == CLEAVE_OK) stages_.clear();  // scratch goes back to the pool
   status_.store(status, std::memory_order_release);
 }

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,13 +26,17 @@ class Machine {
   virtual bool drained() noexcept = 0;
 };
 
+using Stages = std::vector<std::unique_ptr<Machine>>;
+
 /// Status is readable from any thread; everything else runs under the runtime's lock.
 class Task {
  public:
-  /// `heavy`: it takes much scratch memory; a channel runs only few of these at a time, in the
-  /// order of submission, which is the same on all ranks.
-  Task(std::shared_ptr<Channel> channel, std::vector<std::unique_ptr<Machine>> stages, bool heavy,
-       int64_t timeout_ms);
+  /// Starts at once.
+  Task(std::shared_ptr<Channel> channel, Stages stages, int64_t timeout_ms);
+  /// A heavy one: it takes much scratch memory, or lanes of the mailbox. A channel runs only few of
+  /// these at a time, in the order of submission, which is the same on all ranks; `make` is called
+  /// when its turn comes.
+  Task(std::shared_ptr<Channel> channel, std::function<Stages()> make, int64_t timeout_ms);
   /// One step forward; true when anything moved.
   bool pass();
   cleave_status status() const {
@@ -48,9 +53,9 @@ class Task {
   void fail(cleave_status status, std::string error);
 
   std::shared_ptr<Channel> channel_;
-  std::vector<std::unique_ptr<Machine>> stages_;
+  std::function<Stages()> make_;  // heavy ones
+  Stages stages_;
   size_t stage_ = 0;
-  bool heavy_;
   bool started_ = false;
   bool moved_ = false;
   int64_t timeout_ms_;

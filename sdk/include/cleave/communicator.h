@@ -158,6 +158,10 @@ struct cleave_bootstrap {
    */
   int32_t (*get)(void* context, const char* key, void* value, uint64_t capacity, uint64_t* bytes,
                  int64_t timeout_ms);
+  /* 1: an element's sum is formed in one order that depends on the ranks alone: not on the size of
+   * the operation, the element's place in it, the algorithm or timing. A backend that can't
+   * refuses. */
+  int32_t deterministic;
 };
 
 #ifdef __cplusplus

@@ -1,0 +1,67 @@
+#include "transport.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+#include "cleave/error.h"
+
+namespace cleave::mpi {
+namespace {
+
+void set(const char* name, const std::string& value) {
+  setenv(name, value.c_str(), /*overwrite=*/0);
+}
+
+std::vector<std::string> names_in(const char* folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error))
+    names.push_back(entry.path().filename().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::string join(const std::vector<std::string>& names, const char* separator) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : separator) + name;
+  return text;
+}
+
+/// "mlx5_0:1" is port 1 of the adapter mlx5_0.
+void check_device(const std::string& device) {
+  std::vector<std::string> known = names_in("/sys/class/net");
+  const std::vector<std::string> adapters = names_in("/sys/class/infiniband");
+  known.insert(known.end(), adapters.begin(), adapters.end());
+  if (std::find(known.begin(), known.end(), device.substr(0, device.find(':'))) != known.end())
+    return;
+  throw ConfigError(message("communication backend mpi: devices: there is no \"", device,
+                            "\" on this machine; it has ", join(known, ", ")));
+}
+
+}  // namespace
+
+void prepare_transport(const Transport& transport, bool has_several_machines) {
+  for (const std::string& device : transport.devices) check_device(device);
+  if (transport.pml == "ob1") set("OMPI_MCA_pml", "ob1");
+  if (transport.pml == "ucx" || (transport.pml == "auto" && has_several_machines)) {
+    // Open MPI 5's names, then 4.1's: without them UCX yields where there is no Mellanox adapter
+    for (const char* name : {"OMPI_MCA_opal_common_ucx_tls", "OMPI_MCA_opal_common_ucx_devices",
+                             "OMPI_MCA_pml_ucx_tls", "OMPI_MCA_pml_ucx_devices"})
+      set(name, "any");
+  }
+  if (transport.devices.empty()) return;
+  const std::string devices = join(transport.devices, ",");
+  set("OMPI_MCA_btl_tcp_if_include", devices);
+  set("UCX_NET_DEVICES", devices);
+}
+
+void check_transport(const Transport& transport, const std::string& chosen_pml) {
+  if (transport.pml == "auto" || transport.pml == chosen_pml) return;
+  throw ConfigError(message("communication backend mpi: pml = \"", transport.pml,
+                            "\" was asked for, and Open MPI chose ", chosen_pml,
+                            "; unset OMPI_MCA_pml, use an Open MPI that has ", transport.pml,
+                            ", or leave pml = \"auto\""));
+}
+
+}  // namespace cleave::mpi
