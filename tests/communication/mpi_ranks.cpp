@@ -3,7 +3,7 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <utility>
+#include <tuple>
 
 #include "mpi_options.h"
 
@@ -30,7 +30,7 @@ class World {
   int size() const { return bootstrap_.world_size; }
 
   Communicator& get(const Variant& variant) {
-    auto& entry = roots_[{variant.segment_bytes, variant.algorithm}];
+    auto& entry = roots_[{variant.segment_bytes, variant.algorithm, variant.deterministic}];
     if (!entry) entry = std::make_unique<Communicator>(create(variant));
     return *entry;
   }
@@ -49,6 +49,7 @@ class World {
     const std::vector<cleave_option_value> values =
         mpi_options(variant, variant.segment_bytes == kSmallSegments ? 1001 : 1 << 30);
     const cleave_options options{values.data(), static_cast<uint32_t>(values.size())};
+    bootstrap_.deterministic = variant.deterministic ? 1 : 0;
     cleave_communicator* created = nullptr;
     char error[512] = "";
     if (load_plugin(CLEAVE_MPI_PLUGIN)
@@ -58,7 +59,7 @@ class World {
   }
 
   cleave_bootstrap bootstrap_{};
-  std::map<std::pair<int64_t, std::string>, std::unique_ptr<Communicator>> roots_;
+  std::map<std::tuple<int64_t, std::string, bool>, std::unique_ptr<Communicator>> roots_;
 };
 
 World& world() {
@@ -88,7 +89,10 @@ std::vector<Variant> variants() {
           {size, 0, "direct"},
           {size, kSmallSegments, "ring"},
           {size, 1 << 17, "ring"},
-          {size, 1 << 17, "halving-doubling"}};
+          {size, 1 << 17, "halving-doubling"},
+          {size, 1 << 12, "two-level"},  // between machines; else as auto
+          {size, 0, "auto", true},
+          {size, kSmallSegments, "ring", true}};
 }
 
 void run_ranks(const Variant& variant, const std::function<void(Communicator&)>& body) {

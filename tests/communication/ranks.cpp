@@ -11,6 +11,7 @@ void PrintTo(const Variant& variant, std::ostream* out) {
   *out << variant.ranks << " ranks";
   if (variant.segment_bytes > 0) *out << ", segments of " << variant.segment_bytes << " bytes";
   if (std::string(variant.algorithm) != "auto") *out << ", " << variant.algorithm;
+  if (variant.deterministic) *out << ", deterministic";
 }
 
 Work::Work(Work&& other) noexcept : api_(other.api_), work_(std::exchange(other.work_, nullptr)) {}

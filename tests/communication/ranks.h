@@ -19,8 +19,9 @@ constexpr int64_t kTestTimeoutMs = 60'000;
 
 struct Variant {
   int ranks;
-  int64_t segment_bytes;  // of backends that have segments; 0: their default
+  int64_t segment_bytes;           // of backends that have segments; 0: their default
   const char* algorithm = "auto";  // of backends that have a choice
+  bool deterministic = false;      // told so at creation; `local` always is
 };
 void PrintTo(const Variant& variant, std::ostream* out);
 

@@ -40,11 +40,11 @@ bool can_do(const Question& q, Algorithm algorithm) {
   switch (algorithm) {
     case Algorithm::shared:
       return q.shape.is_shared;
-    case Algorithm::direct:
-      return q.op != CLEAVE_ALL_REDUCE ||
+    case Algorithm::direct:  // large ones would all arrive at one port at once
+      return (q.op == CLEAVE_REDUCE_SCATTER && q.is_exact) ||
              q.bytes * (q.shape.ranks - 1) <= static_cast<double>(kMaxFanOutBytes);
     case Algorithm::direct_then_ring:
-      return q.op == CLEAVE_ALL_REDUCE;
+      return q.op == CLEAVE_ALL_REDUCE && q.is_exact;
     case Algorithm::ring:
       return gathers_only || !q.is_exact;
     case Algorithm::halving:

@@ -1,0 +1,59 @@
+// A backend that was told to be deterministic sums each element in rank order, whatever the size.
+#include "buffer.h"
+#include "ranks.h"
+
+namespace cleave::testing {
+namespace {
+
+using Deterministic = Ranks;
+
+/// Values whose sum depends on the order.
+float value(int rank, int64_t element) {
+  return (1.0f + static_cast<float>(element % 97)) * (rank % 2 ? 1e-3f : 1e4f) /
+         (3.0f + static_cast<float>(rank));
+}
+
+float sum_in_rank_order(int ranks, int64_t element) {
+  float sum = value(0, element);
+  for (int rank = 1; rank < ranks; ++rank) sum += value(rank, element);
+  return sum;
+}
+
+bool applies(const Variant& variant) {
+  return variant.deterministic || backend_name() == "local";
+}
+
+TEST_P(Deterministic, AllReduceSumsInRankOrderAtAnySizeAndPlace) {
+  if (!applies(GetParam())) return;
+  on_ranks([](Communicator& c) {
+    for (const int64_t n : {1, 100, 5'000, 40'001, 300'007}) {
+      Buffer data(CLEAVE_FLOAT32, n);
+      data.fill([&](int64_t i) { return value(c.rank(), i); });
+      EXPECT_EQ(c.run(collective(CLEAVE_ALL_REDUCE, CLEAVE_FLOAT32, data.data(), data.data(), n)),
+                CLEAVE_OK)
+          << c.error();
+      data.expect([&](int64_t i) { return sum_in_rank_order(c.size(), i); }, "all_reduce");
+    }
+  });
+}
+
+TEST_P(Deterministic, ReduceScatterSumsInRankOrderAtAnySizeAndPlace) {
+  if (!applies(GetParam())) return;
+  on_ranks([](Communicator& c) {
+    for (const int64_t n : {1, 1'000, 70'001}) {
+      Buffer in(CLEAVE_FLOAT32, n * c.size());
+      Buffer out(CLEAVE_FLOAT32, n);
+      in.fill([&](int64_t i) { return value(c.rank(), i); });
+      EXPECT_EQ(c.run(collective(CLEAVE_REDUCE_SCATTER, CLEAVE_FLOAT32, in.data(), out.data(), n)),
+                CLEAVE_OK)
+          << c.error();
+      out.expect([&](int64_t i) { return sum_in_rank_order(c.size(), n * c.rank() + i); },
+                 "reduce_scatter");
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(, Deterministic, ::testing::ValuesIn(variants()));
+
+}  // namespace
+}  // namespace cleave::testing
