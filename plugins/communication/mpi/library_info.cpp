@@ -1,6 +1,9 @@
 #include "library_info.h"
 
 #include <mpi.h>
+#if __has_include(<mpi-ext.h>)
+#include <mpi-ext.h>
+#endif
 
 #include "channel.h"
 
@@ -44,6 +47,14 @@ std::string chosen_pml() {
   }
   MPI_T_finalize();
   return found.empty() ? "unknown" : found;
+}
+
+bool mpi_takes_gpu_memory() {
+#ifdef OMPI_HAVE_MPI_EXT_CUDA
+  return MPIX_Query_cuda_support() == 1;
+#else
+  return false;
+#endif
 }
 
 }  // namespace cleave::mpi

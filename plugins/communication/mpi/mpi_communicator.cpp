@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <utility>
 #include <vector>
 
 #include "cleave/error.h"
+#include "staged.h"
 
 namespace cleave::mpi {
 namespace {
@@ -40,6 +42,15 @@ bool is_heavy(const Call& call, Algorithm algorithm, bool is_small) {
 
 }  // namespace
 
+cleave_capabilities mpi_capabilities() {
+  cleave_capabilities capabilities = cpu_capabilities();
+  if (!Device::is_present()) return capabilities;
+  capabilities.stream_ordered = 1;
+  std::copy(std::begin(capabilities.dtypes[CLEAVE_CPU]), std::end(capabilities.dtypes[CLEAVE_CPU]),
+            std::begin(capabilities.dtypes[CLEAVE_CUDA]));
+  return capabilities;
+}
+
 MpiBackend::MpiBackend(std::shared_ptr<Runtime> runtime, MPI_Comm comm, Settings settings,
                        Policy policy, bool root)
     : runtime_(std::move(runtime)),
@@ -63,18 +74,27 @@ MpiBackend::MpiBackend(std::shared_ptr<Runtime> runtime, MPI_Comm comm, Settings
   if (root_) runtime_->add_root();
 }
 
-Shape MpiBackend::shape() const {
+cleave_capabilities MpiBackend::capabilities() const {
+  return mpi_capabilities();
+}
+
+/// Staged operations don't use shared memory.
+Shape MpiBackend::shape(cleave_device device) const {
+  const bool is_host = device == CLEAVE_CPU;
   return {size(),
           topology_->machines,
           topology_->ranks_per_machine,
-          topology_->machines == 1 && topology_->node,
-          topology_->has_levels(),
+          is_host && topology_->machines == 1 && topology_->node,
+          is_host && topology_->has_levels(),
           topology_->is_consecutive};
 }
 
 std::string MpiBackend::describe_this() const {
   std::string text = runtime_->description();
   if (topology_->node) text += ", shared memory";
+  if (runtime_->device())
+    text +=
+        runtime_->takes_gpu_memory() ? ", GPU memory staged, sent as it is" : ", GPU memory staged";
   if (topology_->machines > 1)
     text += message(", network ", policy_.link.alpha_us, " us + ", policy_.link.gb_s, " GB/s (",
                     policy_.link.source, ")");
@@ -85,20 +105,21 @@ std::string MpiBackend::describe_this() const {
 }
 
 const char* MpiBackend::algorithm(cleave_op op, cleave_dtype dtype, int64_t bytes,
-                                  cleave_device) const {
-  return algorithm_name(choose_algorithm(op, dtype, CLEAVE_SUM, bytes, shape(), policy_));
+                                  cleave_device device) const {
+  return algorithm_name(choose_algorithm(op, dtype, CLEAVE_SUM, bytes, shape(device), policy_));
 }
 
 std::unique_ptr<Operation> MpiBackend::submit(const cleave_collective& collective) {
   const Call call(collective, size());
-  std::shared_ptr<Task> task = make_task(collective, call);
+  std::shared_ptr<Task> task = collective.device == CLEAVE_CPU ? make_task(collective, call)
+                                                               : make_staged_task(collective, call);
   runtime_->submit(task, call.bytes >= kLargeBytes);
   return std::make_unique<MpiOperation>(runtime_, std::move(task));
 }
 
 std::shared_ptr<Task> MpiBackend::make_task(const cleave_collective& collective, const Call& call) {
   const Algorithm algorithm = choose_algorithm(call.op, call.dtype, call.reduction, call.bytes,
-                                               shape(), policy_, call.is_uneven);
+                                               shape(CLEAVE_CPU), policy_, call.is_uneven);
   const int tag =
       is_transfer(call.op) ? channel_->transfer_tag(call.tag) : channel_->next_collective_tag();
   if (!is_heavy(call, algorithm, stages_->is_small(call)))
@@ -108,6 +129,30 @@ std::shared_ptr<Task> MpiBackend::make_task(const cleave_collective& collective,
       channel_,
       [stages = stages_, call, algorithm, tag] { return stages->make(call, algorithm, tag); },
       collective.timeout_ms);
+}
+
+std::shared_ptr<Task> MpiBackend::make_staged_task(const cleave_collective& collective,
+                                                   const Call& call) {
+  StagedCall staged{
+      call, 0, nullptr,
+      choose_algorithm(call.op, call.dtype, call.reduction, call.bytes, shape(CLEAVE_CUDA), policy_,
+                       call.is_uneven),
+      is_transfer(call.op) ? channel_->transfer_tag(call.tag) : channel_->next_collective_tag()};
+  Device& device = *runtime_->device();
+  runtime_->locked([&] {
+    staged.gpu = device.current();
+    device.use(staged.gpu);
+    staged.ready = device.record(collective.stream);
+  });
+  const bool is_direct = is_transfer(call.op) && runtime_->takes_gpu_memory();
+  const auto make = [stages = stages_, &device, staged, is_direct] {
+    Stages machines;
+    machines.push_back(std::make_unique<Staged>(stages, device, staged, is_direct));
+    return machines;
+  };
+  // a receive that waits must not hold back the send that the other rank waits for
+  if (!is_transfer(call.op)) return std::make_shared<Task>(channel_, make, collective.timeout_ms);
+  return std::make_shared<Task>(channel_, make(), collective.timeout_ms);
 }
 
 std::unique_ptr<Backend> MpiBackend::split(int color, int key) {
@@ -133,14 +178,16 @@ std::unique_ptr<Backend> MpiBackend::split(int color, int key) {
   return std::make_unique<MpiBackend>(runtime_, child, channel_->settings, policy_, false);
 }
 
-void* MpiBackend::allocate(uint64_t bytes, cleave_device) {
+void* MpiBackend::allocate(uint64_t bytes, cleave_device device) {
+  if (device == CLEAVE_CUDA) return runtime_->device()->allocate(std::max<uint64_t>(bytes, 1));
   if (Arena* arena = runtime_->neighbours().arena())
     if (void* memory = arena->allocate(bytes)) return memory;
   const uint64_t rounded = (std::max<uint64_t>(bytes, 1) + kAlignment - 1) & ~(kAlignment - 1);
   return std::aligned_alloc(kAlignment, rounded);
 }
 
-void MpiBackend::deallocate(void* memory, uint64_t, cleave_device) {
+void MpiBackend::deallocate(void* memory, uint64_t, cleave_device device) {
+  if (device == CLEAVE_CUDA) return runtime_->device()->deallocate(memory);
   Arena* arena = runtime_->neighbours().arena();
   if (!arena || !arena->deallocate(memory)) std::free(memory);
 }

@@ -14,6 +14,9 @@
 
 namespace cleave::mpi {
 
+/// Everything in host memory, and in GPU memory where there is a GPU.
+cleave_capabilities mpi_capabilities();
+
 class MpiBackend final : public Backend {
  public:
   /// Collective; takes a communicator that nobody else uses. `root`: finalize may finalise MPI.
@@ -22,7 +25,7 @@ class MpiBackend final : public Backend {
 
   int rank() const override { return channel_->rank; }
   int size() const override { return channel_->size; }
-  cleave_capabilities capabilities() const override { return cpu_capabilities(); }
+  cleave_capabilities capabilities() const override;
   const std::string& describe() const override { return description_; }
   const char* algorithm(cleave_op op, cleave_dtype dtype, int64_t bytes,
                         cleave_device device) const override;
@@ -40,9 +43,10 @@ class MpiBackend final : public Backend {
   void finalize() override;
 
  private:
-  Shape shape() const;
+  Shape shape(cleave_device device) const;
   std::string describe_this() const;
   std::shared_ptr<Task> make_task(const cleave_collective& collective, const Call& call);
+  std::shared_ptr<Task> make_staged_task(const cleave_collective& collective, const Call& call);
 
   std::shared_ptr<Runtime> runtime_;
   std::shared_ptr<Channel> channel_;

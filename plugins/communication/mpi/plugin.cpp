@@ -1,13 +1,21 @@
-// Open MPI 5 (or 4.1) under our own algorithms: MPI carries point-to-point messages only.
+// Open MPI 5 (or 4.1) under our own algorithms: MPI carries point-to-point messages only, over UCX
+// between machines; the ranks of one machine share memory.
 //
-// Bytes sent per rank, S bytes over n ranks:
-//   all_reduce     2(n-1)/n S: ring reduce-scatter + ring all-gather; below 64 KiB (n-1) S at once
+// Bytes sent per rank, S bytes over n ranks on M machines of k ranks:
+//   all_reduce     2(n-1)/n S: ring, recursive halving and doubling; small ones (n-1) S at once
 //   reduce_scatter, all_gather, all_to_all  (n-1)/n S;  broadcast  S along a chain;  send  S
-// Scratch per operation in flight: 8 segments (ring), or 2 n segments (sums of 16-bit floats).
+// Of these a machine's link carries, in each direction:
+//   two-level  2(M-1)/M S, for an all_reduce; ring  2(n-1)/n S; direct sums  k(M-1)/M S
+// Copies between the ranks of one machine (shared_large.h): none, where all buffers come from
+// `allocate`; else one in and one out.
+// Kept: shared_large.h's mailboxes, 4 MiB for each communicator of several ranks on a machine, as
+// far as they are used; for each operation in flight 8 segments (ring), S (halving), 2 n segments
+// (direct sums), S/k (two-level reduce_scatter), two chunks of 4 MiB (GPU memory).
 //
-// Determinism: the order of every sum depends on sizes and ranks alone, and all ranks get the same
-// bits. 16-bit floats are summed in float32 in rank order and rounded once. Other types are summed
-// in rank order below 64 KiB and along the ring above.
+// Determinism: the order of every sum depends on sizes, ranks and machines alone, and all ranks get
+// the same bits. 16-bit floats are summed in float32 and rounded once, in rank order. In shared
+// memory, and with [train] deterministic everywhere, all types are summed in rank order, so that
+// neither the size nor the place in a buffer changes a bit; elsewhere the order is the algorithm's.
 #include <iterator>
 #include <limits>
 #include <memory>
@@ -97,7 +105,7 @@ constexpr cleave_plugin kDescriptor = {
     std::size(kOptions),
     kOptions,
     &create_communicator,
-    [](cleave_capabilities* capabilities) { *capabilities = cpu_capabilities(); },
+    [](cleave_capabilities* capabilities) { *capabilities = mpi_capabilities(); },
     nullptr};
 
 }  // namespace

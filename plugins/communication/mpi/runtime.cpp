@@ -103,7 +103,9 @@ std::shared_ptr<Runtime> Runtime::acquire(const Transport& transport, bool has_s
 Runtime::Runtime()
     : owns_mpi_(initialise_mpi()),
       pml_(chosen_pml()),
-      description_(library_version() + ", pml " + pml_) {
+      description_(library_version() + ", pml " + pml_),
+      device_(Device::load()),
+      takes_gpu_memory_(device_ && mpi_takes_gpu_memory()) {
   thread_ = std::thread([this] { run_thread(); });
 }
 

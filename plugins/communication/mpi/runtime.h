@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "device.h"
 #include "neighbours.h"
 #include "scratch.h"
 #include "task.h"
@@ -37,6 +38,10 @@ class Runtime {
   /// Collective over MPI_COMM_WORLD, once, before `neighbours`; under the lock.
   void meet_neighbours();
   Neighbours& neighbours() { return *neighbours_; }
+  /// nullptr without a GPU.
+  Device* device() { return device_.get(); }
+  /// Whether MPI says that it can send GPU memory.
+  bool takes_gpu_memory() const { return takes_gpu_memory_; }
 
   /// Makes the task's first step. `large`: the thread takes over at once.
   void submit(std::shared_ptr<Task> task, bool large);
@@ -75,6 +80,8 @@ class Runtime {
   int roots_ = 0;
   std::string pml_;
   std::string description_;
+  std::unique_ptr<Device> device_;
+  bool takes_gpu_memory_;
   std::thread thread_;
 };
 

@@ -20,6 +20,7 @@ class StageMaker {
   StageMaker(std::shared_ptr<Channel> channel, ScratchPool& pool,
              std::shared_ptr<const Topology> topology);
 
+  int rank() const { return channel_->rank; }
   /// Whether a shared-memory operation fits into the small lanes.
   bool is_small(const Call& call) const;
   /// `tag`: of this operation alone.
