@@ -3,9 +3,9 @@
 
 namespace cleave {
 
-/// Resident now (VmRSS). RuntimeError when /proc can't be read.
+/// Resident now: its own pages, those of files that it maps, and those of the files in memory that
+/// it made (memfd: communicators share buffers in them), whoever touched them. What it maps of
+/// other processes' is theirs. RuntimeError when /proc can't be read.
 double resident_mib();
-/// Highest since the process started (VmHWM).
-double peak_resident_mib();
 
 }  // namespace cleave
