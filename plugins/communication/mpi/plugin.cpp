@@ -80,14 +80,21 @@ int32_t create_communicator(const cleave_bootstrap* bootstrap, const cleave_opti
 }
 
 constexpr cleave_option kOptions[] = {
+    {"algorithm", CLEAVE_OPTION_ENUM, "\"auto\"", 0, 0,
+     "auto|direct|ring|halving-doubling|two-level|shared-memory", "",
+     "how to reduce and gather, wherever it can do the operation; auto: the cheapest by a model of "
+     "the link. host bench prints what each operation gets",
+     0},
+    {"link_file", CLEAVE_OPTION_PATH, "\"\"", 0, 0, nullptr, "",
+     "what host bench --json wrote on these machines: the model of the link takes its fit of "
+     "send_recv; without: 30 us, 1 GB/s",
+     1},
     {"pml", CLEAVE_OPTION_ENUM, "\"auto\"", 0, 0, "auto|ob1|ucx", "",
-     "what carries messages (Open MPI's point-to-point layer); auto: UCX between machines, over "
-     "TCP "
-     "too, Open MPI's own choice on one machine",
+     "what carries messages, in Open MPI's terms; auto: UCX between machines, over TCP too; on one "
+     "machine Open MPI's own choice",
      0},
     {"devices", CLEAVE_OPTION_STRING_LIST, "[]", 0, 0, nullptr, "",
-     "network interfaces or adapters that may be used, e.g. [\"eth0\"]; none: all that MPI finds",
-     1},
+     "network interfaces or adapters to use, e.g. [\"eth0\"]; none: all that MPI finds", 1},
     {"segment_bytes", CLEAVE_OPTION_BYTES, "\"128 KiB\"", 8, 1 << 30, nullptr, "bytes",
      "large operations move and reduce this much at a time; the result does not depend on it", 0},
     {"max_message_bytes", CLEAVE_OPTION_BYTES, "\"1 GiB\"", 1, std::numeric_limits<int>::max(),
