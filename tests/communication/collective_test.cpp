@@ -230,8 +230,8 @@ TEST_P(Collective, EveryOperationNamesItsAlgorithm) {
     for (int op = 0; op < CLEAVE_NUM_OPS; ++op)
       for (int dtype = 0; dtype < CLEAVE_NUM_DTYPES; ++dtype)
         for (const int64_t bytes : {0, 8, 65'535, 65'536, 1 << 28}) {
-          if (!((can.dtypes[CLEAVE_CPU][op] >> dtype) & 1u)) continue;
-          const char* name = c.get()->api->algorithm(c.get(), op, dtype, bytes, CLEAVE_CPU);
+          if (!((can.dtypes[backend_device()][op] >> dtype) & 1u)) continue;
+          const char* name = c.get()->api->algorithm(c.get(), op, dtype, bytes, backend_device());
           ASSERT_NE(name, nullptr) << "op " << op << " dtype " << dtype << ": " << c.error();
           EXPECT_STRNE(name, "") << "op " << op << " dtype " << dtype << " bytes " << bytes;
         }

@@ -1,6 +1,13 @@
 // The mpi plugin's thread moves a transfer while its rank computes and makes no calls.
+#include <sched.h>
+
 #include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <numeric>
+#include <optional>
+#include <thread>
 
 #include "mpi_options.h"
 
@@ -84,6 +91,33 @@ TEST(MpiBackend, DescribesLibraryAndPath) {
     EXPECT_EQ(c.describe().find("Open MPI "), 0u) << c.describe();
     EXPECT_NE(c.describe().find(", pml "), std::string::npos) << c.describe();
   });
+}
+
+/// Of the thread with this name in this process; empty when there is none.
+std::optional<cpu_set_t> cores_of(const std::string& thread) {
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::string name;
+    std::getline(std::ifstream(entry.path() / "comm") >> std::ws, name);
+    cpu_set_t cores;
+    if (name == thread &&
+        sched_getaffinity(std::stoi(entry.path().filename()), sizeof cores, &cores) == 0)
+      return cores;
+  }
+  return std::nullopt;
+}
+
+// Also run under mpirun --bind-to core.
+TEST(MpiBackend, ItsThreadMayUseAllCores) {
+  run_ranks(variants().front(), [](Communicator&) {});
+  const auto cores = cores_of("cleave-mpi");
+  ASSERT_TRUE(cores);
+  std::thread([&] {
+    cpu_set_t all;
+    std::memset(&all, 0xff, sizeof all);
+    sched_setaffinity(0, sizeof all, &all);
+    sched_getaffinity(0, sizeof all, &all);  // without those that it may not have
+    EXPECT_TRUE(CPU_EQUAL(&all, &*cores)) << CPU_COUNT(&*cores) << " of " << CPU_COUNT(&all);
+  }).join();
 }
 
 TEST(MpiBackend, RefusesAnotherWorldThanTheLaunchers) {

@@ -81,31 +81,6 @@ TEST_P(Order, NeighboursMayBothSendFirst) {
   });
 }
 
-TEST_P(Order, TagsAndOrderMatchTransfers) {
-  on_ranks([](Communicator& c) {
-    constexpr int kMessages = 6;
-    const int right = (c.rank() + 1) % c.size();
-    const int left = (c.rank() + c.size() - 1) % c.size();
-    std::deque<Buffer> sent;
-    std::deque<Buffer> received;
-    std::vector<Work> works;
-    for (int k = 0; k < kMessages; ++k) {
-      sent.emplace_back(CLEAVE_INT64, 500).fill([&](int64_t) { return c.rank() * 10 + k; });
-      works.push_back(
-          c.start(transfer(CLEAVE_SEND, CLEAVE_INT64, sent.back().data(), 500, right, k % 2)));
-    }
-    // tag 1 first: messages 1, 3, 5, then 0, 2, 4
-    for (const int k : {1, 3, 5, 0, 2, 4}) {
-      received.emplace_back(CLEAVE_INT64, 500);
-      EXPECT_EQ(
-          c.run(transfer(CLEAVE_RECV, CLEAVE_INT64, received.back().data(), 500, left, k % 2)),
-          CLEAVE_OK);
-      received.back().expect([&](int64_t) { return left * 10 + k; }, "recv");
-    }
-    for (Work& work : works) EXPECT_EQ(work.wait(), CLEAVE_OK);
-  });
-}
-
 TEST_P(Order, CollectivesAndTransfersMix) {
   on_ranks([](Communicator& c) {
     const int right = (c.rank() + 1) % c.size();
@@ -183,13 +158,13 @@ TEST_P(Order, OperationsMayBeOpenDuringASplit) {
 TEST_P(Order, MemoryIsAlignedAndUsable) {
   on_ranks([](Communicator& c) {
     cleave_communicator* raw = c.get();
-    auto* memory = static_cast<int64_t*>(raw->api->allocate(raw, 8 * 1001, CLEAVE_CPU));
+    auto* memory = static_cast<int64_t*>(raw->api->allocate(raw, 8 * 1001, backend_device()));
     ASSERT_NE(memory, nullptr);
     EXPECT_EQ(reinterpret_cast<uintptr_t>(memory) % 64, 0u);
     std::fill_n(memory, 1001, c.rank());
     EXPECT_EQ(c.run(collective(CLEAVE_ALL_REDUCE, CLEAVE_INT64, memory, memory, 1001)), CLEAVE_OK);
     EXPECT_EQ(memory[1000], c.size() * (c.size() - 1) / 2);
-    raw->api->deallocate(raw, memory, 8 * 1001, CLEAVE_CPU);
+    raw->api->deallocate(raw, memory, 8 * 1001, backend_device());
   });
 }
 
