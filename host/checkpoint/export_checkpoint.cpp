@@ -22,7 +22,8 @@ ElementType parse_dtype(const std::string& dtype) {
 std::vector<ExpectedTensor> weights_of(const Manifest& manifest) {
   std::vector<ExpectedTensor> weights;
   for (const StoredTensor& tensor : manifest.tensors)
-    if (is_weight(tensor.name)) weights.push_back({tensor.name, tensor.shape});
+    if (is_weight(tensor.name) && extra_state_of(manifest, tensor.name).empty())
+      weights.push_back({tensor.name, tensor.shape});
   return weights;
 }
 

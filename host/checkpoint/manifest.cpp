@@ -117,6 +117,13 @@ int64_t Manifest::size_bytes() const {
   return bytes;
 }
 
+std::string extra_state_of(const Manifest& manifest, const std::string& tensor) {
+  for (const std::string& strategy : manifest.strategies)
+    if (tensor.starts_with(strategy + "."))
+      return tensor.substr(0, tensor.find('.', strategy.size() + 1));
+  return "";
+}
+
 std::string to_text(const Manifest& manifest) {
   Json root = {{kVersionKey, Manifest::kFormatVersion},
                {"step", manifest.step},

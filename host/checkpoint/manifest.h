@@ -28,7 +28,9 @@ inline constexpr std::string_view kFirstMoment = "exp_avg.", kSecondMoment = "ex
 /// Whether a tensor of this name is a parameter's weights, not a moment.
 bool is_weight(const std::string& tensor);
 
-/// A parameter's weights, under its own name, or a moment of the optimizer ("exp_avg.<name>").
+/// A parameter's weights, under its own name; a moment of the optimizer ("exp_avg.<name>"); or a
+/// strategy's state ("<strategy>.<state>.<name>"), whose first dim counts the ranks that have their
+/// own.
 struct StoredTensor {
   std::string name;
   std::vector<int64_t> shape;       ///< global; all are float32
@@ -72,12 +74,17 @@ struct Manifest {
   std::string config;  ///< the effective TOML
   std::map<std::string, std::string> versions;
   std::vector<StoredFile> files;
-  std::vector<StoredTensor> tensors;  ///< weights in the order of the model, then moments
+  std::vector<StoredTensor>
+      tensors;  ///< weights in the order of the model, moments, strategies' states
 
   /// nullptr when there is none.
   const StoredTensor* find(const std::string& name) const;
   int64_t size_bytes() const;  ///< of all files
 };
+
+/// "<strategy>.<state>" of a tensor that is the state of one of the manifest's strategies; "" of
+/// any other.
+std::string extra_state_of(const Manifest& manifest, const std::string& tensor);
 
 /// The text of manifest.json; its last key is the xxh3 of the rest.
 std::string to_text(const Manifest& manifest);

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <map>
+#include <ranges>
 #include <sstream>
 
 #include "cleave/error.h"
 #include "config/keys.h"
 #include "core/agreement.h"
+#include "core/extra_state.h"
 #include "core/saved_state.h"
 #include "core/versions.h"
 #include "huggingface/config_json.h"
@@ -76,7 +78,13 @@ void check_tensors(const std::string& where, const Manifest& manifest,
   }
   if (manifest.tensors.size() == expected.size()) return;
   for (const StoredTensor& stored : manifest.tensors) {
-    const auto is_same = [&](const StoredTensor& t) { return t.name == stored.name; };
+    const std::string state = extra_state_of(manifest, stored.name);
+    // a strategy's has a parameter's shape for each rank that has its own
+    const auto is_same = [&](const StoredTensor& t) {
+      return state.empty() ? t.name == stored.name
+                           : state + "." + t.name == stored.name &&
+                                 std::ranges::equal(stored.shape | std::views::drop(1), t.shape);
+    };
     if (std::none_of(expected.begin(), expected.end(), is_same))
       throw ConfigError(
           message(where, ": holds ", stored.name, ", which this model has not", kSameModel));
@@ -136,7 +144,7 @@ void check_architecture(const std::string& where, const Manifest& manifest,
 
 }  // namespace
 
-Manifest make_manifest(const TrainerContext& context) {
+Manifest make_manifest(const TrainerContext& context, const ExtraStates& extra) {
   const RunConfig& config = context.config;
   Manifest manifest{};
   manifest.world_size = context.mesh.world_size();
@@ -151,6 +159,7 @@ Manifest make_manifest(const TrainerContext& context) {
   manifest.config = print_run_config(config);
   for (const auto& [name, version] : versions()) manifest.versions[name] = version;
   manifest.tensors = stored_tensors(context.model.parameters);
+  for (StoredTensor& tensor : extra.stored_tensors()) manifest.tensors.push_back(std::move(tensor));
   return manifest;
 }
 

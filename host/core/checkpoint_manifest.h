@@ -6,8 +6,10 @@
 
 namespace cleave {
 
+class ExtraStates;
+
 /// Before the first step; tensors with names and shapes, no files.
-Manifest make_manifest(const TrainerContext& context);
+Manifest make_manifest(const TrainerContext& context, const ExtraStates& extra);
 /// Moves it to after `step` updates.
 void set_step(Manifest& manifest, int64_t step);
 

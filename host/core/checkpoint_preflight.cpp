@@ -8,6 +8,7 @@
 
 #include "cleave/error.h"
 #include "core/exception_text.h"
+#include "core/extra_state.h"
 #include "core/saved_state.h"
 #include "core/shared_text.h"
 
@@ -43,18 +44,20 @@ void check_space(const std::filesystem::path& directory, int64_t needed_bytes) {
 
 std::unique_ptr<CheckpointDirectory> open_checkpoint_directory(const TrainerContext& context) {
   const std::filesystem::path& path = context.config.checkpoint.directory;
-  Comm& world = context.communicators.world();
+  Comm& world = context.communicators.control();
   const auto refuse = [&](const std::string& mine) {
     const std::string fault = first_fault(world, mine);
     if (!fault.empty())
       throw ConfigError(message(context.config.where("checkpoint.directory"), ": ", fault));
   };
+  const ExtraStates extra(context);
   std::unique_ptr<CheckpointDirectory> directory;
   std::optional<Marker> marker;
   refuse(fault_of([&] {
     if (context.rank != 0) return;
     directory = std::make_unique<CheckpointDirectory>(path);
-    check_space(path, bytes_of(stored_tensors(context.model.parameters)));
+    check_space(path, bytes_of(stored_tensors(context.model.parameters)) +
+                          bytes_of(extra.stored_tensors()));
     marker.emplace(path);
   }));
   const std::string name = gather_texts(world, marker ? marker->name() : "")[0];

@@ -6,6 +6,7 @@
 #include "cleave/error.h"
 #include "core/checkpoint_manifest.h"
 #include "core/exception_text.h"
+#include "core/extra_state.h"
 #include "core/shared_text.h"
 
 namespace cleave {
@@ -37,8 +38,10 @@ CheckpointSaver::CheckpointSaver(const TrainerContext& context, const Optimizer&
       config_(context.config.checkpoint),
       directory_(std::move(directory)),
       parts_(saved_parts(context.parameters, optimizer, context.mesh, context.rank)),
-      manifest_(make_manifest(context)),
       last_saved_(resumed ? resumed->manifest().step : 0) {
+  const ExtraStates extra(context);
+  for (SavedPart& part : extra.saved_parts()) parts_.push_back(std::move(part));
+  manifest_ = make_manifest(context, extra);
   set_aside(resumed);
   int64_t elements = 0;
   for (const SavedPart& part : parts_) elements += part.slice.num_elements();
@@ -56,7 +59,7 @@ CheckpointSaver::~CheckpointSaver() {
 
 void CheckpointSaver::set_aside(const CheckpointReader* resumed) {
   const std::string fault =
-      first_fault(context_.communicators.world(), fault_of([&] {
+      first_fault(context_.communicators.control(), fault_of([&] {
                     if (!directory_) return;
                     const int64_t step = continued_step(resumed, config_.directory);
                     if (const auto earlier = directory_->set_aside(step))
@@ -91,7 +94,7 @@ bool CheckpointSaver::is_working() const {
 
 // Ranks tell each other whether they still write, and all draw the same conclusion.
 bool CheckpointSaver::advance(bool stop_requested) {
-  Comm& world = context_.communicators.world();
+  Comm& world = context_.communicators.control();
   const int64_t mine[] = {is_working(), stop_requested};
   at::Tensor all = at::empty({2 * world.size()}, at::kLong);
   world.all_gather(all, at::tensor(at::ArrayRef<int64_t>(mine), at::kLong)).wait_host();
@@ -139,7 +142,7 @@ bool CheckpointSaver::begin_folder(int64_t step) {
     if (context_.rank != 0) return;
     directory_->begin(step, bytes_of(manifest_.tensors));
   });
-  fault = first_fault(context_.communicators.world(), fault);
+  fault = first_fault(context_.communicators.control(), fault);
   if (fault.empty()) return true;
   fail(fault);
   return false;
@@ -165,7 +168,7 @@ void CheckpointSaver::copy_parts() {
 void CheckpointSaver::conclude_files() {
   std::string text;
   const std::string mine = fault_of([&] { text = job_.get(); });
-  Comm& world = context_.communicators.world();
+  Comm& world = context_.communicators.control();
   const std::string fault = first_fault(world, mine);
   if (!fault.empty()) return fail(fault);
   const std::vector<std::string> texts = gather_texts(world, text);
@@ -189,7 +192,7 @@ void CheckpointSaver::conclude_manifest() {
   const std::string mine = fault_of([&] {
     if (job_.valid()) folder = job_.get();
   });
-  const std::string fault = first_fault(context_.communicators.world(), mine);
+  const std::string fault = first_fault(context_.communicators.control(), mine);
   if (!fault.empty()) return fail(fault);
   stage_ = Stage::idle;
   last_saved_ = current_.step;

@@ -7,7 +7,7 @@
 //                                               folder
 //
 // One save is in flight. A rank's memory grows by the copy: 12 bytes x what it saves, which is
-// parameters / ranks wherever equal copies share the work (saved_slice).
+// parameters / ranks wherever equal copies share the work (saved_slice), and what strategies add.
 #pragma once
 
 #include <atomic>

@@ -77,6 +77,23 @@ void GuardedObserver::after_unit(const UnitInfo& unit, int micro_batch, Phase ph
                         [&] { role_.after_unit(unit, micro_batch, phase); });
 }
 
+int GuardedExchange::add_bucket(const GradientBucket& bucket, Comm& comm) {
+  MemoryScope scope(MemoryCategory::communication);
+  return guarded<RuntimeError>(name_, "add_bucket", "",
+                               [&] { return exchange_.add_bucket(bucket, comm); });
+}
+
+void GuardedExchange::start(int bucket, std::span<const at::Tensor> outputs,
+                            std::span<const at::Tensor> inputs) {
+  MemoryScope scope(MemoryCategory::communication);
+  guarded<RuntimeError>(name_, "start", "", [&] { exchange_.start(bucket, outputs, inputs); });
+}
+
+void GuardedExchange::finish(int bucket) {
+  MemoryScope scope(MemoryCategory::communication);
+  guarded<RuntimeError>(name_, "finish", "", [&] { exchange_.finish(bucket); });
+}
+
 void GuardedStepWrapper::update(int64_t step, const std::function<void()>& next) {
   int calls = 0;
   guarded<RuntimeError>(name_, "update", "", [&] {

@@ -14,7 +14,8 @@ namespace cleave {
 /// Runs `call`; throws Failure("strategy <name>: <hook>(<subject>): <what>") for whatever it
 /// throws. Nothing is built unless it throws.
 template <typename Failure, typename Call>
-auto guarded(const std::string& name, const char* hook, const std::string& subject, Call&& call) {
+decltype(auto) guarded(const std::string& name, const char* hook, const std::string& subject,
+                       Call&& call) {
   try {
     return call();
   } catch (...) {
@@ -66,6 +67,20 @@ class GuardedObserver final : public UnitObserver {
  private:
   std::string name_;
   UnitObserver& role_;
+};
+
+class GuardedExchange final : public GradientExchange {
+ public:
+  GuardedExchange(std::string name, GradientExchange& exchange)
+      : name_(std::move(name)), exchange_(exchange) {}
+  int add_bucket(const GradientBucket& bucket, Comm& comm) override;
+  void start(int bucket, std::span<const at::Tensor> outputs,
+             std::span<const at::Tensor> inputs) override;
+  void finish(int bucket) override;
+
+ private:
+  std::string name_;
+  GradientExchange& exchange_;
 };
 
 class GuardedStepWrapper final : public StepWrapper {

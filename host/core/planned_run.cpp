@@ -4,6 +4,7 @@
 #include <set>
 
 #include "core/communicators.h"
+#include "core/extra_state.h"
 #include "core/layout.h"
 #include "core/memory_plan.h"
 #include "core/partial_gradients.h"
@@ -86,8 +87,10 @@ PlannedRun::PlannedRun(const RunConfig& run_config, int world_size, int run_rank
                            MemoryCategory::activations});
   append(plan.memory, batch_memory(shape, num_micro_batches, config.data.ignore_token.has_value()));
   if (config.checkpoint.is_on() && config.checkpoint.asynchronous)
-    plan.memory.push_back(
-        {"copy for checkpoints", saved_bytes(parameters, mesh, rank), MemoryCategory::other});
+    plan.memory.push_back({"copy for checkpoints",
+                           saved_bytes(parameters, mesh, rank) +
+                               extra_saved_bytes(strategies, parameters, mesh, rank),
+                           MemoryCategory::other});
 }
 
 // An axis that nobody schedules is refused by the solver, later.

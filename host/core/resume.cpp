@@ -7,6 +7,7 @@
 #include "cleave/error.h"
 #include "core/checkpoint_manifest.h"
 #include "core/exception_text.h"
+#include "core/extra_state.h"
 #include "core/shared_text.h"
 
 namespace cleave {
@@ -37,7 +38,7 @@ std::vector<std::string> candidates(const TrainerContext& context,
     for (const FoundCheckpoint& checkpoint : find_checkpoints(where))
       found += checkpoint.folder.string() + "\n";
   }
-  std::istringstream lines(gather_texts(context.communicators.world(), found)[0]);
+  std::istringstream lines(gather_texts(context.communicators.control(), found)[0]);
   std::vector<std::string> folders;
   for (std::string line; std::getline(lines, line);) folders.push_back(line);
   return folders;
@@ -68,7 +69,7 @@ std::unique_ptr<CheckpointReader> find_resume_point(const TrainerContext& contex
   const bool is_one = folders.empty();  // named itself, not the directory that holds it
   if (is_one) folders = {place.string()};
 
-  Comm& world = context.communicators.world();
+  Comm& world = context.communicators.control();
   const std::string where = context.config.where("checkpoint.resume");
   std::string faults;
   for (const std::string& folder : folders) {
@@ -76,7 +77,11 @@ std::unique_ptr<CheckpointReader> find_resume_point(const TrainerContext& contex
     const std::string fault = open_and_verify(world, folder, reader);
     if (fault.empty()) {
       check_resumable(message(where, ": ", folder), reader->manifest(), context);
-      if (context.rank == 0) print_chosen(console, *reader, context.config);
+      const ExtraStates extra(context);
+      if (context.rank == 0) {
+        print_chosen(console, *reader, context.config);
+        extra.print_changes(reader->manifest(), console);
+      }
       return reader;
     }
     if (is_one) throw ConfigError(message(where, ": ", fault));

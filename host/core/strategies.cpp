@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cleave/error.h"
+#include "core/device.h"
 #include "core/exception_text.h"
 #include "core/memory_plan.h"
 #include "process/plugin_loader.h"
@@ -174,30 +175,61 @@ SolvedPlan Strategies::solve(Planned& run, const PlannedBackend& backend) {
     add_single_role<OptimizerBinder>(strategy, planned[i]);
     add_single_role<Scheduler>(strategy, planned[i]);
   }
+  const auto solve_all = [&] {
+    return cleave::solve(run.config, run.mesh, planned, backend,
+                         planned_device(run.config, backend));
+  };
+  const std::vector<size_t> order = solve_all();
+  if (transform_exchanges(planned, order)) solve_all();  // what is sent is another thing now
   SolvedPlan solved;
   solved.memory = model_states(run.parameters);
   solved.initial_memory = cleave::initial_memory(run.parameters);
   std::vector<Loaded> ordered;
-  for (size_t i : cleave::solve(run.config, run.mesh, planned, backend, at::kCPU)) {
+  for (size_t i : order) {
     const Plan& plan = planned[i].plan;
-    loaded_[i].axes = plan.claimed_axes;
+    for (const std::string& axis : plan.claimed_axes) loaded_[i].axes.push_back(axis);
     for (const auto& [axis, inner_size] : plan.divided_axes)
       for (const char* part : {".outer", ".inner"}) loaded_[i].axes.push_back(axis + part);
     for (const CommUse& use : plan.communication) {
       loaded_[i].axes.push_back(use.axis);
       solved.communication.push_back({loaded_[i].name, use});
+      solved.communication.back().use.gradient_buckets.clear();  // they say nothing any more
     }
     solved.memory.insert(solved.memory.end(), plan.memory.begin(), plan.memory.end());
     solved.order.push_back(loaded_[i].name);
+    if (std::count(plan.offers.begin(), plan.offers.end(), "gradients.lossy") > 0)
+      solved.lossy.push_back(loaded_[i].name);
     ordered.push_back(std::move(loaded_[i]));
   }
   loaded_ = std::move(ordered);
   return solved;
 }
 
+// From the outermost inwards: what one passes on is the next one's to replace.
+bool Strategies::transform_exchanges(std::vector<PlannedStrategy>& planned,
+                                     const std::vector<size_t>& order) {
+  bool any = false;
+  for (auto i = order.rbegin(); i != order.rend(); ++i) {
+    auto* transformer = role<GradientTransformer>(*loaded_[*i].strategy);
+    if (!transformer) continue;
+    std::vector<CommUse> exchanged;
+    for (PlannedStrategy& strategy : planned)
+      std::erase_if(strategy.plan.communication, [&](const CommUse& use) {
+        if (!use.gradient_buckets.empty()) exchanged.push_back(use);
+        return !use.gradient_buckets.empty();
+      });
+    for (const CommUse& use : exchanged)
+      planning(loaded_[*i].name, loaded_[*i].origin, "plan_exchange",
+               [&] { transformer->plan_exchange(use, planned[*i].plan); });
+    any |= !exchanged.empty();
+  }
+  return any;
+}
+
 void Strategies::start(const Runtime& runtime) {
   for (Loaded& loaded : loaded_) {
     loaded.runtime.emplace(runtime);
+    loaded.runtime->gradients = &exchanges_;
     loaded.runtime->comm = [comm = runtime.comm, &loaded](std::string_view axis) -> Comm& {
       if (std::find(loaded.axes.begin(), loaded.axes.end(), axis) == loaded.axes.end())
         throw RuntimeError(message("it uses the axis ", axis, ", which its plan did not name; ",
@@ -218,6 +250,16 @@ void Strategies::start(const Runtime& runtime) {
     if (auto* found = role<StepWrapper>(*loaded.strategy))
       step_wrappers_.push_back(std::make_unique<GuardedStepWrapper>(loaded.name, *found));
   }
+  for (Loaded& loaded : loaded_)
+    if (auto* transformer = role<GradientTransformer>(*loaded.strategy))
+      exchanges_.push(loaded.name, *transformer);
+}
+
+std::vector<std::pair<std::string, ExtraState*>> Strategies::extra_states() const {
+  std::vector<std::pair<std::string, ExtraState*>> states;
+  for (const Loaded& loaded : loaded_)
+    if (auto* found = role<ExtraState>(*loaded.strategy)) states.emplace_back(loaded.name, found);
+  return states;
 }
 
 Ops& Strategies::rewrite(Ops& ops) {

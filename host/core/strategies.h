@@ -11,6 +11,7 @@
 #include "config/option_table.h"
 #include "config/run_config.h"
 #include "core/agreement.h"
+#include "core/exchange_stack.h"
 #include "core/guarded_roles.h"
 #include "core/solver.h"
 
@@ -24,6 +25,7 @@ struct SolvedPlan {
   };
   std::vector<std::string> order;  ///< strategies' names as the host walks them
   std::vector<Use> communication;
+  std::vector<std::string> lossy;  ///< strategies that offer "gradients.lossy"
   /// Alive in a step: model states, what strategies add, activations.
   std::vector<MemoryItem> memory;
   /// Alive before the first step only, beside a part of the states.
@@ -83,6 +85,8 @@ class Strategies {
   const std::vector<std::unique_ptr<GuardedStepWrapper>>& step_wrappers() const {
     return step_wrappers_;
   }
+  /// The strategies that have state of their own, with their names; from solve() on.
+  std::vector<std::pair<std::string, ExtraState*>> extra_states() const;
   /// `ops` as the strategies rewrote it.
   Ops& rewrite(Ops& ops);
 
@@ -100,8 +104,12 @@ class Strategies {
     std::optional<Runtime> runtime = std::nullopt;  ///< what start() lent it, until quiesce()
   };
 
+  /// Lets transformers of gradients replace what reducers exchange; whether anything was replaced.
+  bool transform_exchanges(std::vector<PlannedStrategy>& planned, const std::vector<size_t>& order);
+
   std::vector<PlannedStrategy> planned_;  // between partition() and the end of solve()
   std::vector<Loaded> loaded_;            // in solved order after solve()
+  ExchangeStack exchanges_;
   std::unique_ptr<GuardedReducer> reducer_;
   std::unique_ptr<GuardedSharder> sharder_;
   std::unique_ptr<GuardedBinder> binder_;

@@ -8,6 +8,7 @@
 
 #include "cleave/error.h"
 #include "cleave/weight_gradient.h"
+#include "core/extra_state.h"
 #include "core/gradient_norm.h"
 #include "core/layout.h"
 #include "core/lr_schedule.h"
@@ -86,7 +87,10 @@ Trainer::Trainer(const TrainerContext& context, Trace* trace, const CheckpointRe
       model.parameters, context_.mesh,
       [&](const std::string& axis) -> Comm& { return context_.communicators.axis(axis); });
   optimizer_ = make_adamw(context_.parameters, context_.config.optimizer);
-  if (resume) load_optimizer(*optimizer_, context_.parameters, *resume);
+  if (resume) {
+    load_optimizer(*optimizer_, context_.parameters, *resume);
+    ExtraStates(context_).load(*resume);
+  }
 }
 
 StageRunner::Context Trainer::stage_context() {

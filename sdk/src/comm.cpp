@@ -249,7 +249,11 @@ Work Comm::recv(at::Tensor tensor, int peer, int tag) {
 }
 
 void Comm::barrier() {
-  submit(make_call(CLEAVE_BARRIER, 0), {}, {}).wait();
+  auto call = make_call(CLEAVE_BARRIER, 0);
+  // no buffers, so any device that the backend knows
+  const bool on_host = core_->capabilities.dtypes[CLEAVE_CPU][CLEAVE_BARRIER] != 0;
+  call.device = on_host ? CLEAVE_CPU : CLEAVE_CUDA;
+  submit(call, {}, {}).wait();
 }
 
 void Comm::group_begin() {
@@ -295,6 +299,10 @@ std::unique_ptr<Comm> Comm::split(int color, int key, std::string name) {
 
 void Comm::abort() noexcept {
   core_->api->abort(core_->communicator);
+}
+
+void Comm::wait_for_released() {
+  core_->wait_for_detached();
 }
 
 void Comm::finalize() {

@@ -34,6 +34,7 @@ struct Tally {
   Amount gradients;  // whole ones
   int64_t gathered = 0;
   int64_t reduced = 0;
+  int64_t num_reductions = 0;  // of all groups
 };
 
 class CountingGroup final : public ShardGroup {
@@ -54,7 +55,10 @@ class CountingGroup final : public ShardGroup {
   void free_values() override { tally_.values.add(-value_bytes_ * size_.whole_elements); }
   void allocate_gradient_shards() override {}
   void allocate_gradients() override { tally_.gradients.add(kFloatBytes * size_.whole_elements); }
-  void start_reduce(bool) override { tally_.reduced += kFloatBytes * size_.sent_elements; }
+  void start_reduce(bool) override {
+    tally_.reduced += kFloatBytes * size_.sent_elements;
+    ++tally_.num_reductions;
+  }
   void finish_reduce() override {}
   void free_gradients() override { tally_.gradients.add(-kFloatBytes * size_.whole_elements); }
 
@@ -151,8 +155,11 @@ void add_step_needs(Plan& plan, const std::vector<GroupSize>& groups, const Shar
                     const std::string& axis, int num_ranks) {
   Tally step = walk_step(plan, groups, policy);
   const double share = (num_ranks - 1.0) / num_ranks;
-  plan.communication.push_back(
-      {axis, CLEAVE_REDUCE_SCATTER, at::kFloat, share * static_cast<double>(step.reduced)});
+  CommUse reductions{axis, CLEAVE_REDUCE_SCATTER, at::kFloat,
+                     share * static_cast<double>(step.reduced)};
+  for (const GroupSize& group : groups) reductions.gradient_buckets.push_back(group.bucket);
+  reductions.exchanges_per_step = step.num_reductions / static_cast<int64_t>(groups.size());
+  plan.communication.push_back(std::move(reductions));
   plan.communication.push_back({axis, CLEAVE_ALL_GATHER, plan.parameters[0]->dtype,
                                 share * static_cast<double>(step.gathered)});
   const Padding padding = padding_of(groups, policy);

@@ -54,7 +54,8 @@ std::vector<Case> one_of_each_kind() {
           {hybrid_fsdp(), 1},
           {tensor_parallel(2, true)},
           {pipeline(3, "zb-h1"), 2, true},
-          {three_axes(zero(2, 2))}};
+          {three_axes(zero(2, 2))},
+          {with(three_axes(ddp(2)), strategy("compress")), 2, true}};
 }
 
 std::vector<Case> all_cases() {
@@ -80,7 +81,11 @@ std::vector<Case> all_cases() {
                                   {three_axes(fsdp(2)), 2, true},
                                   {with(ddp(3), recompute("\"full\"")), 2},
                                   {with(fsdp(2), recompute("\"selective\"")), 3, true},
-                                  {with(three_axes(zero(1, 2)), recompute("\"full\"")), 2}};
+                                  {with(three_axes(zero(1, 2)), recompute("\"full\"")), 2},
+                                  {with(ddp(3), strategy("compress")), 1, true},
+                                  {with(zero(1, 2), strategy("compress")), 3},
+                                  {with(zero(2, 3), strategy("compress")), 2, true},
+                                  {with(fsdp(2), strategy("compress")), 3, true, "bfloat16"}};
   cases.insert(cases.end(), more.begin(), more.end());
   return cases;
 }

@@ -24,20 +24,24 @@ class Ddp final : public Strategy, public GradientReducer {
 
   void plan(Plan& plan) override {
     plan.claimed_axes = {kAxis};
-    plan.offers = {"gradients.whole"};  // on each rank, once reduced
+    plan.offers = {"gradients.whole",  // on each rank, once reduced
+                   "gradients.exchanged"};
     const double ranks = plan.mesh.size(kAxis);
     int64_t elements = 0;
     for (const Parameter* parameter : plan.parameters)
       elements += parameter->value_placement.num_elements();
-    plan.communication = {
-        {kAxis, CLEAVE_ALL_REDUCE, at::kFloat, sizeof(float) * elements * 2 * (ranks - 1) / ranks}};
     // Sixteen buckets are enough to overlap; below 1 MiB latency counts, above 25 MiB nothing
     // gains.
     if (bucket_bytes_ == 0)
       bucket_bytes_ = std::clamp<int64_t>(elements * sizeof(float) / 16, kMiB, 25 * kMiB);
+    CommUse use{kAxis, CLEAVE_ALL_REDUCE, at::kFloat,
+                sizeof(float) * elements * 2 * (ranks - 1) / ranks};
     int64_t padded_elements = 0;
-    for (const BucketLayout& bucket : make_buckets(backward_order(plan.units), bucket_bytes_))
-      padded_elements += bucket.elements;
+    for (const BucketLayout& layout : make_buckets(backward_order(plan.units), bucket_bytes_)) {
+      padded_elements += layout.elements;
+      if (ranks > 1) use.gradient_buckets.push_back(exchanged(layout));
+    }
+    plan.communication = {std::move(use)};
     plan.memory.push_back({"padding of gradient buckets",
                            static_cast<int64_t>(sizeof(float)) * (padded_elements - elements),
                            MemoryCategory::gradients});
@@ -45,6 +49,7 @@ class Ddp final : public Strategy, public GradientReducer {
 
   void start(const Runtime& runtime) override {
     comm_ = &runtime.comm(kAxis);
+    exchange_ = runtime.gradients;
     device_ = runtime.device;
     bucket_of_.resize(runtime.parameters.back()->index + 1);
   }
@@ -57,26 +62,25 @@ class Ddp final : public Strategy, public GradientReducer {
     for (const BucketLayout& layout : make_buckets(backward_order, bucket_bytes_)) {
       for (const BucketSlice& slice : layout.slices)
         bucket_of_[slice.parameter->index] = buckets_.size();
-      buckets_.push_back({allocate_bucket(layout, *comm_, device_), layout.slices.size(), 0, {}});
+      buckets_.push_back({allocate_bucket(layout, *comm_, device_), layout.slices.size()});
+      if (comm_->size() > 1) buckets_.back().id = exchange_->add_bucket(exchanged(layout), *comm_);
     }
   }
 
   // Buckets fill in the order in which the host announces, which is the same on all ranks, so their
-  // all-reduces start in the same order everywhere.
+  // exchanges start in the same order everywhere.
   void gradient_ready(Parameter& parameter, bool is_last) override {
     if (!is_last) return;
     Bucket& bucket = buckets_[bucket_of_[parameter.index]];
     if (++bucket.num_ready < bucket.num_parameters) return;
     bucket.num_ready = 0;
-    if (comm_->size() > 1) bucket.reduction = comm_->all_reduce(bucket.gradients);
+    if (comm_->size() > 1)
+      exchange_->start(bucket.id, {&bucket.gradients, 1}, {&bucket.gradients, 1});
   }
 
   void finish_gradients() override {
-    for (Bucket& bucket : buckets_)
-      if (bucket.reduction.valid()) {
-        bucket.reduction.wait();
-        bucket.reduction = Work();
-      }
+    if (comm_->size() == 1) return;
+    for (const Bucket& bucket : buckets_) exchange_->finish(bucket.id);
   }
 
   void quiesce() override { buckets_.clear(); }
@@ -86,12 +90,17 @@ class Ddp final : public Strategy, public GradientReducer {
   struct Bucket {
     at::Tensor gradients;  // flat, float32
     size_t num_parameters;
-    size_t num_ready;
-    Work reduction;
+    size_t num_ready = 0;
+    int id = 0;  // in the exchange
   };
+
+  static GradientBucket exchanged(const BucketLayout& layout) {
+    return {ExchangeMode::all_reduce, {{layout}}};
+  }
 
   int64_t bucket_bytes_;
   Comm* comm_ = nullptr;
+  GradientExchange* exchange_ = nullptr;
   at::Device device_ = at::kCPU;
   std::vector<Bucket> buckets_;
   std::vector<size_t> bucket_of_;  // by Parameter::index

@@ -49,10 +49,11 @@ class Fsdp final : public Strategy {
 
   void plan(Plan& plan) override {
     plan.claimed_axes = {kAxis};
-    plan.offers = {"gradients.sharded"};
+    plan.offers = {"gradients.sharded", "gradients.exchanged"};
     num_ranks_ = plan.mesh.size(kAxis);
     if (num_ranks_ == 1) return;
     divide(plan);
+    if (is_hybrid()) plan.offers.push_back("gradients.hybrid");
     // a schedule that visits a unit for one micro-batch after the other would gather it each time
     policy_.keep_after_forward =
         reshard_after_forward_ == "false" ||
@@ -69,7 +70,9 @@ class Fsdp final : public Strategy {
     Comm& shards = runtime.comm(shard_axis());
     Comm* replicas = is_hybrid() ? &runtime.comm(kReplicas) : nullptr;
     for (const auto& group : groups_)
-      units_.add(std::make_unique<RowGroup>(group, shards, replicas, runtime.device), false);
+      units_.add(
+          std::make_unique<RowGroup>(group, shards, replicas, *runtime.gradients, runtime.device),
+          false);
     units_.finish_adding(policy_, runtime.units);
   }
 
@@ -119,7 +122,12 @@ class Fsdp final : public Strategy {
     const RowLayout layout(group, num_shards_, rank);
     for (size_t i = 0; i < group.size(); ++i)
       shard(*group[i], layout.slices[i].rows, shard_axis(), /*keep_value=*/false);
-    return {group, false, layout.whole.elements, layout.sent_elements, layout.shard_elements};
+    return {group,
+            false,
+            layout.whole.elements,
+            layout.sent_elements,
+            layout.shard_elements,
+            layout.exchanged()};
   }
 
   std::string reshard_after_forward_;

@@ -9,15 +9,6 @@
 
 namespace cleave {
 
-namespace {
-
-void wait_for(std::vector<Work>& works) {
-  for (Work& work : works) work.wait();
-  works.clear();
-}
-
-}  // namespace
-
 RowLayout::RowLayout(const std::vector<Parameter*>& parameters, int num_ranks, int rank)
     : whole(make_buckets(parameters, std::numeric_limits<int64_t>::max())[0]) {
   for (const BucketSlice& place : whole.slices) {
@@ -37,12 +28,23 @@ RowLayout::RowLayout(const std::vector<Parameter*>& parameters, int num_ranks, i
   }
 }
 
+GradientBucket RowLayout::exchanged() const {
+  GradientBucket bucket{ExchangeMode::reduce_scatter, {}};
+  for (size_t i = 0; i < slices.size(); ++i) {
+    const BucketSlice& place = whole.slices[i];
+    bucket.parts.push_back(
+        {{{{place.parameter, 0, place.elements}}, place.elements}, slices[i].counts});
+  }
+  return bucket;
+}
+
 RowGroup::RowGroup(const std::vector<Parameter*>& parameters, Comm& shards, Comm* replicas,
-                   at::Device device)
+                   GradientExchange& exchange, at::Device device)
     : ShardGroup(parameters),
       layout_(parameters, shards.size(), shards.rank()),
       shards_(shards),
       replicas_(replicas),
+      exchange_(exchange),
       device_(device),
       dtype_(parameters[0]->dtype) {}
 
@@ -87,7 +89,8 @@ void RowGroup::start_gather() {
 }
 
 void RowGroup::finish_gather() {
-  wait_for(gathers_);
+  for (Work& gather : gathers_) gather.wait();
+  gathers_.clear();
   bind_slices(layout_.whole, values_, &Parameter::value);
 }
 
@@ -97,6 +100,7 @@ void RowGroup::free_values() {
 }
 
 void RowGroup::allocate_gradient_shards() {
+  bucket_ = exchange_.add_bucket(layout_.exchanged(), shards_);
   gradient_shard_ = at::empty({layout_.shard_elements}, at::dtype(at::kFloat).device(device_));
   bind_pieces(gradient_shard_, &Parameter::reduced_gradient);
 }
@@ -108,16 +112,16 @@ void RowGroup::allocate_gradients() {
 
 void RowGroup::start_reduce(bool is_first) {
   adds_ = !is_first;
-  shards_.group_begin();
-  for (size_t i = 0; i < layout_.slices.size(); ++i)
-    reductions_.push_back(
-        shards_.reduce_scatter_v(adds_ ? own_rows(gradients_, i) : piece(gradient_shard_, i),
-                                 whole(gradients_, i), layout_.slices[i].counts));
-  shards_.group_end();
+  std::vector<at::Tensor> sums, terms;
+  for (size_t i = 0; i < layout_.slices.size(); ++i) {
+    sums.push_back(adds_ ? own_rows(gradients_, i) : piece(gradient_shard_, i));
+    terms.push_back(whole(gradients_, i));
+  }
+  exchange_.start(bucket_, sums, terms);
 }
 
 void RowGroup::finish_reduce() {
-  wait_for(reductions_);
+  exchange_.finish(bucket_);
   if (!adds_) return;
   for (size_t i = 0; i < layout_.slices.size(); ++i)
     piece(gradient_shard_, i).add_(own_rows(gradients_, i));

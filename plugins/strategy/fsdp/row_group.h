@@ -5,6 +5,7 @@
 #pragma once
 
 #include "cleave/bucket.h"
+#include "cleave/gradient_exchange.h"
 #include "cleave/sharded_units.h"
 
 namespace cleave {
@@ -26,6 +27,8 @@ struct RowLayout {
   int64_t sent_elements = 0;  ///< of the whole, without padding
 
   RowLayout(const std::vector<Parameter*>& parameters, int num_ranks, int rank);
+  /// The reduction of its gradients: a part for each parameter.
+  GradientBucket exchanged() const;
 };
 
 /// Gathers and reduces along `shards`; `replicas` (nullptr: none) are the ranks that hold equal
@@ -33,7 +36,7 @@ struct RowLayout {
 class RowGroup final : public ShardGroup {
  public:
   RowGroup(const std::vector<Parameter*>& parameters, Comm& shards, Comm* replicas,
-           at::Device device);
+           GradientExchange& exchange, at::Device device);
 
   void allocate_weights() override;
   void start_gather() override;
@@ -56,6 +59,7 @@ class RowGroup final : public ShardGroup {
   RowLayout layout_;
   Comm& shards_;
   Comm* replicas_;
+  GradientExchange& exchange_;
   at::Device device_;
   at::ScalarType dtype_;       // of values
   at::Tensor values_;          // (whole.elements), while gathered
@@ -63,7 +67,7 @@ class RowGroup final : public ShardGroup {
   at::Tensor gradients_;       // (whole.elements) float32, while filling or being reduced
   at::Tensor gradient_shard_;  // (shard_elements) float32
   std::vector<Work> gathers_;
-  std::vector<Work> reductions_;
+  int bucket_ = 0;     // in the exchange
   bool adds_ = false;  // reductions go to the own rows of gradients_ and are then added
   Work replica_sum_;
 };

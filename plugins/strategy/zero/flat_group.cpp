@@ -22,12 +22,19 @@ Piece FlatLayout::piece(const BucketSlice& slice, int rank) const {
   return {Piece::Unit::element, within(rank * shard_elements), within((rank + 1) * shard_elements)};
 }
 
+GradientBucket FlatLayout::exchanged() const {
+  GradientPart part{bucket};
+  part.layout.elements = elements();
+  return {ExchangeMode::reduce_scatter, {std::move(part)}};
+}
+
 FlatGroup::FlatGroup(const std::vector<Parameter*>& parameters, FlatKeeps keeps, Comm& comm,
-                     at::Device device)
+                     GradientExchange& exchange, at::Device device)
     : ShardGroup(parameters),
       layout_(parameters, comm.size()),
       keeps_(keeps),
       comm_(comm),
+      exchange_(exchange),
       device_(device),
       dtype_(parameters[0]->dtype) {}
 
@@ -80,6 +87,7 @@ void FlatGroup::free_values() {
 }
 
 void FlatGroup::allocate_gradient_shards() {
+  bucket_ = exchange_.add_bucket(layout_.exchanged(), comm_);
   if (keeps_.gradients) return;
   gradient_shard_ = at::empty({layout_.shard_elements}, at::dtype(at::kFloat).device(device_));
   bind_pieces(gradient_shard_, &Parameter::reduced_gradient);
@@ -95,12 +103,12 @@ void FlatGroup::allocate_gradients() {
 
 void FlatGroup::start_reduce(bool is_first) {
   adds_ = !is_first;
-  reduction_ = comm_.reduce_scatter(adds_ ? own_shard(gradients_) : gradient_shard_, gradients_);
+  const at::Tensor sum = adds_ ? own_shard(gradients_) : gradient_shard_;
+  exchange_.start(bucket_, {&sum, 1}, {&gradients_, 1});
 }
 
 void FlatGroup::finish_reduce() {
-  reduction_.wait();
-  reduction_ = Work();
+  exchange_.finish(bucket_);
   if (adds_) gradient_shard_.add_(own_shard(gradients_));
 }
 

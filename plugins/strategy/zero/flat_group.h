@@ -3,6 +3,7 @@
 #pragma once
 
 #include "cleave/bucket.h"
+#include "cleave/gradient_exchange.h"
 #include "cleave/sharded_units.h"
 
 namespace cleave {
@@ -17,6 +18,8 @@ struct FlatLayout {
   int64_t elements() const { return shard_elements * ranks; }
   /// The part of a slice that lies in the rank's shard, counted from the slice's first element.
   Piece piece(const BucketSlice& slice, int rank) const;
+  /// The reduction of its gradients.
+  GradientBucket exchanged() const;
 };
 
 /// What a stage keeps whole on every rank between uses.
@@ -28,7 +31,7 @@ struct FlatKeeps {
 class FlatGroup final : public ShardGroup {
  public:
   FlatGroup(const std::vector<Parameter*>& parameters, FlatKeeps keeps, Comm& comm,
-            at::Device device);
+            GradientExchange& exchange, at::Device device);
 
   void allocate_weights() override;
   void start_gather() override;
@@ -47,6 +50,7 @@ class FlatGroup final : public ShardGroup {
   FlatLayout layout_;
   FlatKeeps keeps_;
   Comm& comm_;
+  GradientExchange& exchange_;
   at::Device device_;
   at::ScalarType dtype_;       // of values
   at::Tensor values_;          // (elements), while gathered or kept
@@ -54,7 +58,7 @@ class FlatGroup final : public ShardGroup {
   at::Tensor gradients_;       // (elements) float32, while filling or kept
   at::Tensor gradient_shard_;  // (shard_elements) float32; own shard of gradients_ where kept
   Work gather_;
-  Work reduction_;
+  int bucket_ = 0;     // in the exchange
   bool adds_ = false;  // the reduction goes to the own shard of gradients_ and is then added
 };
 

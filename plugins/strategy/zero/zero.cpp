@@ -52,7 +52,7 @@ class Zero final : public Strategy {
 
   void plan(Plan& plan) override {
     plan.claimed_axes = {kAxis};
-    plan.offers = {"gradients.sharded"};
+    plan.offers = {"gradients.sharded", "gradients.exchanged"};
     ranks_ = plan.mesh.size(kAxis);
     if (ranks_ == 1) return;
     groups_ = make_groups(plan.units);
@@ -66,7 +66,8 @@ class Zero final : public Strategy {
     Comm& comm = runtime.comm(kAxis);
     for (const Group& group : groups_) {
       const FlatKeeps keeps{policy_.keep_values || group.keep_values, policy_.keep_gradients};
-      units_.add(std::make_unique<FlatGroup>(group.parameters, keeps, comm, runtime.device),
+      units_.add(std::make_unique<FlatGroup>(group.parameters, keeps, comm, *runtime.gradients,
+                                             runtime.device),
                  group.keep_values);
     }
     units_.finish_adding(policy_, runtime.units);
@@ -125,8 +126,8 @@ class Zero final : public Strategy {
     for (const BucketSlice& slice : layout.bucket.slices)
       shard(*slice.parameter, layout.piece(slice, rank), kAxis,
             policy_.keep_values || group.keep_values);
-    return {group.parameters, group.keep_values, layout.elements(), layout.elements(),
-            layout.shard_elements};
+    return {group.parameters,  group.keep_values,     layout.elements(),
+            layout.elements(), layout.shard_elements, layout.exchanged()};
   }
 
   int64_t stage_;

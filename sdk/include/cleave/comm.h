@@ -121,6 +121,8 @@ class Comm {
 
   /// Any thread; never blocks; every waiter of this group ends with a RuntimeError.
   void abort() noexcept;
+  /// Waits until works that were destroyed early are done: on a device one is not done by wait().
+  void wait_for_released();
   /// Collective, once, before destruction when the run ended well. Waits for detached works.
   void finalize();
 

@@ -143,8 +143,8 @@ struct cleave_communicator {
 };
 
 /* What the host lends a communication plugin to find its peers, without the plugin's library
- * (UCC's OOB and PJRT's key-value callbacks are the models). `set`, `get` and `allgather` return
- * cleave_status. */
+ * (UCC's OOB and PJRT's key-value callbacks are the models). `set` and `get` return cleave_status.
+ * `context` lives as long as the communicators that were created with it; this struct need not. */
 struct cleave_bootstrap {
   uint32_t struct_size;
   int32_t rank;

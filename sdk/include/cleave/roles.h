@@ -8,15 +8,18 @@
 
 #include <functional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
+#include "cleave/gradient_exchange.h"
 #include "cleave/ops.h"
 #include "cleave/parameter.h"
 #include "cleave/schedule.h"
 
 namespace cleave {
 
+struct CommUse;
 struct Plan;
 
 /// Role: decides what the other strategies' plans build on: how tensors are cut over ranks that
@@ -106,6 +109,46 @@ class OpsRewriter {
 
  protected:
   ~OpsRewriter() = default;
+};
+
+/// Role: sums the reducer's gradients in another form (lossy compression). Stacks as OpsRewriter.
+class GradientTransformer {
+ public:
+  static constexpr std::string_view kInterface = "cleave.gradient_transformer/draft";
+  /// Called after every plan(), for each use with gradient buckets: it is dropped, and what takes
+  /// its place is added to `plan`, the strategy's own: what is sent (with buckets where that goes
+  /// through `next`, see below) and held. Pure; throws ConfigError to refuse.
+  virtual void plan_exchange(const CommUse& use, Plan& plan) = 0;
+  /// Called once, after start, before allocate_gradients. The result is used instead of `next`,
+  /// which it may call; both live until quiesce(), the result is the strategy's.
+  virtual GradientExchange& transform(GradientExchange& next) = 0;
+
+ protected:
+  ~GradientTransformer() = default;
+};
+
+/// One of a strategy's states: a float32 value for each element of each parameter. Ranks along
+/// `axis`, and along axes where the gradient is `partial`, have their own; others equal ones.
+struct StateKind {
+  std::string name;  ///< no dots; checkpoints say "<strategy>.<name>.<parameter>"
+  std::string axis;
+};
+
+/// Role: has state that belongs into checkpoints, whose sum over ranks is what counts (error
+/// feedback: what is still to be sent).
+class ExtraState {
+ public:
+  static constexpr std::string_view kInterface = "cleave.extra_state/draft";
+  /// Called after every plan() and plan_exchange(). Pure, the same on all ranks.
+  virtual std::vector<StateKind> state_kinds() const = 0;
+  /// Called once the gradients are allocated: this rank's state of the parameter, flat, in the
+  /// order of the box of value_placement. The host reads it when it saves, which may be after any
+  /// step. When a run resumes it writes it: each rank's own where as many ranks have their own as
+  /// then, else the sum to the first and zero to the others; zero where the checkpoint has none.
+  virtual at::Tensor state(const StateKind& kind, const Parameter& parameter) = 0;
+
+ protected:
+  ~ExtraState() = default;
 };
 
 /// Role: acts around the update of the weights (local SGD, DiLoCo). Stacks as OpsRewriter.

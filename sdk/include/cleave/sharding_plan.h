@@ -17,6 +17,7 @@ struct GroupSize {
   int64_t whole_elements;  ///< of the buffers of values and gradients, with padding
   int64_t sent_elements;   ///< brought together by a gather or a reduction
   int64_t shard_elements;  ///< with padding
+  GradientBucket bucket;   ///< what its reduction exchanges
 };
 
 /// Gives this rank a piece of the parameter's gradient and states, and of its value unless that is

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cleave/comm.h"
+#include "cleave/gradient_exchange.h"
 #include "cleave/memory.h"
 #include "cleave/mesh.h"
 #include "cleave/options.h"
@@ -39,6 +40,10 @@ struct CommUse {
   cleave_op op;
   at::ScalarType dtype;
   double wire_bytes_per_step;  ///< sent by this rank
+  /// Where this is a GradientExchange: what goes through it, and how often a step each bucket does.
+  /// A GradientTransformer replaces such a use by its own.
+  std::vector<GradientBucket> gradient_buckets = {};
+  int64_t exchanges_per_step = 1;
 };
 
 /// Something that another strategy must, or must not, offer, and why, for the message.
@@ -97,6 +102,9 @@ struct Runtime {
   /// Communicator along an axis that the strategy claimed or named in Plan::communication (else
   /// RuntimeError), or a part of it; groups of one rank exist too.
   std::function<Comm&(std::string_view axis)> comm;
+  /// For the GradientReducer, from allocate_gradients on. A reducer that uses it, not Comm, offers
+  /// "gradients.exchanged".
+  GradientExchange* gradients = nullptr;
 };
 
 /// Life: create -> plan -> start -> steps -> quiesce -> destroy, all on the rank's main thread, in
