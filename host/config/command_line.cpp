@@ -5,12 +5,13 @@
 #include <limits>
 
 #include "cleave/error.h"
+#include "compare_config.h"
 #include "option_table.h"
 
 namespace cleave {
 namespace {
 
-constexpr const char* kLaterVerbs[] = {"plan", "compare"};
+constexpr const char* kLaterVerbs[] = {"plan"};
 
 void add_config_options(CLI::App& app, CommandLine& line) {
   app.add_option("--config", line.config, "the run's TOML file")->required()->type_name("FILE");
@@ -68,6 +69,21 @@ void add_bench(CLI::App& app, CommandLine& line) {
   app.add_option("--dtype", request.dtype, "of the elements (float32)")->type_name("DTYPE");
   app.add_option("--json", request.json, "write rows, fits and versions")->type_name("FILE");
   app.add_option("--plot", request.plot, "draw bandwidth and time (SVG)")->type_name("FILE");
+}
+
+void add_compare(CLI::App& app, CommandLine& line) {
+  app.description(
+      "Runs backends x strategies x transforms x links on one model and writes a page and a JSON "
+      "file of speed, communication, memory and loss. Started without mpirun; it starts that "
+      "itself.");
+  app.add_option("--config", line.config, "the comparison's TOML file")
+      ->required()
+      ->type_name("FILE");
+  app.add_option("--set", line.overrides, "replaces a key's value, the file's or the run's")
+      ->allow_extra_args(false)
+      ->type_name("KEY=VALUE");
+  app.add_flag("--print-rows", line.print_rows, "print the rows and their commands, then leave");
+  app.footer(compare_help());
 }
 
 void add_prepare(CLI::App& app, CommandLine& line) {
@@ -136,11 +152,11 @@ struct VerbEntry {
   void (*add)(CLI::App& app, CommandLine& line);
 };
 constexpr VerbEntry kVerbs[] = {
-    {"train", Verb::train, &add_train},       {"check", Verb::check, &add_check},
-    {"verify", Verb::verify, &add_verify},    {"bench", Verb::bench, &add_bench},
-    {"prepare", Verb::prepare, &add_prepare}, {"describe", Verb::describe, &add_describe},
-    {"plugins", Verb::plugins, &add_plugins}, {"export", Verb::export_model, &add_export},
-    {"inspect", Verb::inspect, &add_inspect}};
+    {"train", Verb::train, &add_train},          {"check", Verb::check, &add_check},
+    {"verify", Verb::verify, &add_verify},       {"bench", Verb::bench, &add_bench},
+    {"compare", Verb::compare, &add_compare},    {"prepare", Verb::prepare, &add_prepare},
+    {"describe", Verb::describe, &add_describe}, {"plugins", Verb::plugins, &add_plugins},
+    {"export", Verb::export_model, &add_export}, {"inspect", Verb::inspect, &add_inspect}};
 
 /// The nearest option of `app` to one that it doesn't have.
 std::string option_advice(const CLI::App& app, const std::string& unknown) {
@@ -210,7 +226,8 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   entry.add(app, line);
   if (!has_verb)
     app.footer(
-        "Verbs: host train (the default), host check, host verify, host bench, host prepare, host "
+        "Verbs: host train (the default), host check, host verify, host bench, host compare, host "
+        "prepare, host "
         "describe, host plugins, host export, host inspect; --help on each.");
   parse(app, std::move(arguments), line);
   return line;

@@ -17,6 +17,7 @@ enum class Verb {
   check,
   verify,
   bench,
+  compare,
   prepare,
   describe,
   plugins,
@@ -28,9 +29,10 @@ enum class Verb {
 
 struct CommandLine {
   Verb verb = Verb::train;
-  std::filesystem::path config;        ///< train, check, verify, export
+  std::filesystem::path config;        ///< train, check, verify, compare, export
   std::vector<std::string> overrides;  ///< with config: "table.key=value", in order
   bool print_config = false;           ///< train: print the effective config instead of training
+  bool print_rows = false;             ///< compare: print what would run instead of running it
   std::optional<int> world_size;       ///< check
   std::filesystem::path schedule_picture;  ///< check; empty: none
   int64_t verify_steps = 10;               ///< verify

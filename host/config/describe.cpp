@@ -122,13 +122,15 @@ std::string kind_name(cleave_plugin_kind kind) {
   return kind == CLEAVE_STRATEGY ? "strategy" : "communication";
 }
 
+KeyRow row_of(const Key& key) {
+  return {std::string(key.leaf()), full_type(key.domain.type),   fallback(key),
+          accepts(key.domain),     std::string(key.domain.unit), std::string(key.doc)};
+}
+
 std::vector<KeyRow> rows_of_table(std::string_view table) {
   std::vector<KeyRow> rows;
-  for (const Key& key : keys()) {
-    if (key.table() != table) continue;
-    rows.push_back({std::string(key.leaf()), full_type(key.domain.type), fallback(key),
-                    accepts(key.domain), std::string(key.domain.unit), std::string(key.doc)});
-  }
+  for (const Key& key : keys())
+    if (key.table() == table) rows.push_back(row_of(key));
   return rows;
 }
 

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "keys.h"
 #include "process/plugin_probe.h"
 
 namespace cleave {
@@ -27,6 +28,7 @@ struct KeyRow {
   std::string doc;
 };
 
+KeyRow row_of(const Key& key);
 std::vector<KeyRow> rows_of_table(std::string_view table);
 std::vector<KeyRow> rows_of_plugin(const PluginDescription& plugin);
 

@@ -89,7 +89,8 @@ bool begins_with(const std::vector<std::string>& path, const std::vector<std::st
   return path.size() >= prefix.size() && std::equal(prefix.begin(), prefix.end(), path.begin());
 }
 
-std::vector<std::string> parse_key(const std::string& text, const std::string& origin) {
+std::vector<std::string> parse_key(const std::string& text, const std::string& origin,
+                                   size_t shortest_key) {
   std::vector<std::string> path;
   try {
     // a line break would let the text open a table of its own
@@ -101,20 +102,21 @@ std::vector<std::string> parse_key(const std::string& text, const std::string& o
     }
   } catch (const toml::parse_error&) {
   }
-  if (path.size() < 2)
+  if (path.size() < shortest_key)
     throw ConfigError(message(origin, ": ", quote_toml(text), " is not table.key",
                               "; write --set table.key=value, e.g. --set train.steps=100"));
   return path;
 }
 
 /// `--set a.b=value`: replaces the key, or the whole table, and goes to the end of the list.
-void apply_override(const std::string& assignment, std::vector<Item>& items) {
+void apply_override(const std::string& assignment, size_t shortest_key, std::vector<Item>& items) {
   Origin origin{"--set " + assignment};
   std::replace(origin.text.begin(), origin.text.end(), '\n', ' ');  // messages are one line
   const size_t equals = assignment.find('=');
   if (equals == std::string::npos)
     throw ConfigError(origin.text + ": no = in it; write --set table.key=value");
-  std::vector<std::string> path = parse_key(assignment.substr(0, equals), origin.text);
+  std::vector<std::string> path =
+      parse_key(assignment.substr(0, equals), origin.text, shortest_key);
   const std::string text = assignment.substr(equals + 1);
 
   std::erase_if(items, [&](const Item& item) { return begins_with(item.path, path); });
@@ -133,7 +135,7 @@ void apply_override(const std::string& assignment, std::vector<Item>& items) {
 }  // namespace
 
 std::vector<Item> read_document(const std::filesystem::path& file,
-                                const std::vector<std::string>& overrides) {
+                                const std::vector<std::string>& overrides, size_t shortest_key) {
   const std::string text = read_text(file);
   if (text.find_first_not_of(" \t\r\n") == std::string::npos)
     throw ConfigError(file.string() + ": the file is empty; write the run's tables into it");
@@ -149,7 +151,7 @@ std::vector<Item> read_document(const std::filesystem::path& file,
     item.origin.text = message(file.string(), ":", position.line, ":", position.column);
     items.push_back(std::move(item));
   }
-  for (const auto& assignment : overrides) apply_override(assignment, items);
+  for (const auto& assignment : overrides) apply_override(assignment, shortest_key, items);
   return items;
 }
 

@@ -20,10 +20,11 @@ struct Item {
 };
 
 /// Parses `file`, then replaces or adds what the overrides say; those come last, in their order.
-/// Throws ConfigError: no such file, a directory, unreadable, empty, not valid TOML, not
+/// `shortest_key`: parts that the key of an override has at least; 1 where keys stand outside of
+/// tables. Throws ConfigError: no such file, a directory, unreadable, empty, not valid TOML, not
 /// table.key=value.
 std::vector<Item> read_document(const std::filesystem::path& file,
-                                const std::vector<std::string>& overrides);
+                                const std::vector<std::string>& overrides, size_t shortest_key = 2);
 
 /// "strategy.<name>.bucket_bytes"; a part that isn't a bare TOML key stands in quotes.
 std::string dotted(const std::vector<std::string>& path);

@@ -123,6 +123,11 @@ constexpr Key kKeys[] = {
     {"train.seed", kTrain<&T::seed>, integer(0, kLongest), value("1234"), "of the initial weights"},
     {"train.dtype", kTrain<&T::dtype>, choice("float32|bfloat16"), value("\"float32\""),
      "of compute; sums and norms stay float32"},
+    {"train.device", kTrain<&T::device>, choice("auto|cpu|cuda"), value("\"auto\""),
+     "where ranks compute; auto: a GPU where there is one and the backend moves its memory"},
+    {"train.deterministic", kTrain<&T::deterministic>, kFlag, value("false"),
+     "each sum over ranks in one order, whatever the sizes of buckets, the algorithm and timing; "
+     "slower between machines"},
 
     {"optimizer.lr", kOptimizer<&O::lr>, above(0), kRequired, "highest learning rate"},
     {"optimizer.min_lr", kOptimizer<&O::min_lr>, at_least(0), value("0.0"),

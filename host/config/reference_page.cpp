@@ -3,6 +3,7 @@
 #include <tuple>
 
 #include "cleave/error.h"
+#include "compare_config.h"
 #include "describe.h"
 #include "describe_rows.h"
 #include "keys.h"
@@ -21,6 +22,14 @@ KiB, MiB, GiB, TiB of 1024). A duration is a number in the option's unit or a te
 `"30 s"`, `"5 min"`, `"1 h"`.
 
 ## Keys of the host
+)";
+
+constexpr const char* kCompareHead = R"(
+## Keys of host compare
+
+They stand outside of tables in the file that `host compare --config` names. Its tables
+`[backends]`, `[strategies]` and `[transforms]` hold choices, `NAME = {table.key = value}`, `[links]`
+holds the links below; every other table of a run's file replaces that run's keys in all rows.
 )";
 
 constexpr const char* kPluginsHead = R"(
@@ -61,6 +70,12 @@ std::string table_of(const std::vector<KeyRow>& rows) {
   return text;
 }
 
+std::string table_of(std::span<const Key> keys) {
+  std::vector<KeyRow> rows;
+  for (const Key& key : keys) rows.push_back(row_of(key));
+  return table_of(rows);
+}
+
 std::string section_of(std::string_view table) {
   return message("\n### [", escape(std::string(table)), "]\n", table_of(rows_of_table(table)));
 }
@@ -80,6 +95,8 @@ std::string reference_page(std::vector<PluginDescription> plugins) {
     if (table != "strategy") text += section_of(table);
     if (table == "communication") text += section_of(kAxisTable);
   }
+  text +=
+      kCompareHead + table_of(compare_keys()) + "\n### [links]\n" + table_of(compare_link_keys());
   text += kPluginsHead;
   std::sort(plugins.begin(), plugins.end(), [](const auto& a, const auto& b) {
     return std::tie(a.kind, a.name, a.file) < std::tie(b.kind, b.name, b.file);

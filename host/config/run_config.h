@@ -53,7 +53,9 @@ struct TrainConfig {
   int64_t global_batch_size;  ///< sequences per step, over all data ranks
   int64_t micro_batch_size;
   uint64_t seed;
-  std::string dtype;  ///< float32 | bfloat16
+  std::string dtype;            ///< float32 | bfloat16
+  std::string device = "auto";  ///< auto | cpu | cuda
+  bool deterministic = false;   ///< sums over ranks in one order (cleave_bootstrap)
 };
 
 struct OptimizerConfig {

@@ -3,8 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +13,7 @@
 #include <cstring>
 #include <thread>
 
+#include "begin_child.h"
 #include "cleave/error.h"
 
 namespace cleave {
@@ -60,19 +59,6 @@ class Pipe {
   std::array<int, 2> ends_;
 };
 
-/// Whatever this process or its libraries made of signals, a fault ends the child at once and
-/// without a core file.
-void reset_signals() {
-  for (int number : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGPIPE, SIGTERM,
-                     SIGINT, SIGALRM})
-    ::signal(number, SIG_DFL);
-  sigset_t none;
-  ::sigemptyset(&none);
-  ::pthread_sigmask(SIG_SETMASK, &none, nullptr);
-  const rlimit no_core = {0, 0};
-  ::setrlimit(RLIMIT_CORE, &no_core);
-}
-
 void write_all(int file, const void* data, size_t length) {
   const auto* bytes = static_cast<const char*>(data);
   while (length > 0) {
@@ -86,9 +72,7 @@ void write_all(int file, const void* data, size_t length) {
 
 [[noreturn]] void run_child(pid_t parent, const Pipe& answer, const Pipe& output,
                             const std::function<void(const Send&)>& work) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) ::_exit(1);  // it died before the line above
-  reset_signals();
+  begin_child(parent, SIGKILL);
   ::dup2(output.writer(), STDOUT_FILENO);
   ::dup2(output.writer(), STDERR_FILENO);
   work([&](std::string_view text) {

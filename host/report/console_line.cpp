@@ -8,6 +8,13 @@
 namespace cleave {
 namespace {
 
+/// Small models reach less than 0.01 TFLOP/s; they keep three digits.
+std::string format_tflops(double tflops) {
+  return tflops >= 1 ? fmt::format("{:.2f}", tflops) : fmt::format("{:.3g}", tflops);
+}
+
+}  // namespace
+
 std::string format_duration(double seconds) {
   if (!std::isfinite(seconds)) return "unknown";
   const auto total = static_cast<int64_t>(std::llround(std::max(0.0, seconds)));
@@ -16,13 +23,6 @@ std::string format_duration(double seconds) {
   if (minutes > 0) return fmt::format("{}m{:02}s", minutes, rest);
   return fmt::format("{}s", rest);
 }
-
-/// Small models reach less than 0.01 TFLOP/s; they keep three digits.
-std::string format_tflops(double tflops) {
-  return tflops >= 1 ? fmt::format("{:.2f}", tflops) : fmt::format("{:.3g}", tflops);
-}
-
-}  // namespace
 
 std::string format_mib(double mib) {
   return mib >= 1024 ? fmt::format("{:.2f} GiB", mib / 1024) : fmt::format("{:.1f} MiB", mib);

@@ -16,5 +16,7 @@ std::string console_line(const StepRecord& record, int64_t steps, double eta_s);
 std::string format_mib(double mib);
 /// "1,234,567"
 std::string format_count(double value);
+/// "42s", "2m07s", "3h05m"
+std::string format_duration(double seconds);
 
 }  // namespace cleave

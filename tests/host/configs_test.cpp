@@ -56,6 +56,7 @@ class Configs : public testing::Test {
 
 TEST_F(Configs, AllPlan) {
   for (const auto& entry : fs::directory_iterator(CLEAVE_SOURCE "/configs")) {
+    if (entry.path().filename() == "compare.toml") continue;  // is no run: compare_test.cpp
     const Outcome run = run_command(
         "host check --config " + entry.path().string() + " --world-size " + ranks_of(entry.path()),
         folder_.path());
@@ -68,8 +69,9 @@ TEST_F(Configs, AllTrainTheSameModel) {
   for (const auto& entry : fs::directory_iterator(CLEAVE_SOURCE "/configs")) {
     const std::string text = content(entry.path());
     if (text.find("hidden_size = 256") == std::string::npos) continue;  // too large for here
-    const bool is_float32 = text.find("bfloat16") == std::string::npos;
-    EXPECT_NEAR(loss_of(entry.path()) / expected, 1.0, is_float32 ? 1e-5 : 1e-2) << entry.path();
+    const bool rounds = text.find("bfloat16") != std::string::npos ||
+                        text.find("[strategy.compress]") != std::string::npos;
+    EXPECT_NEAR(loss_of(entry.path()) / expected, 1.0, rounds ? 1e-2 : 1e-5) << entry.path();
   }
 }
 

@@ -35,5 +35,15 @@ TEST(Verify, RunsOverThreadsToo) {
   EXPECT_EQ(run.exit_code, 0) << run.output;
 }
 
+TEST(Verify, RefusesARunThatChangesGradientsOnTheirWay) {
+  const TemporaryFolder folder;
+  write_run(folder.path(), {{"communication.backend", "\"local\""},
+                            {"mesh.data", "2"},
+                            {"strategy.compress.wire", "\"bf16\""}});
+  const Outcome run = run_command("host verify --config run.toml --steps 1", folder.path());
+  EXPECT_EQ(run.exit_code, 2) << run.output;
+  EXPECT_TRUE(run.contains("[strategy.compress] changes gradients on their way")) << run.output;
+}
+
 }  // namespace
 }  // namespace cleave::test
