@@ -1,6 +1,7 @@
 #include "core/bench.h"
 
 #include <ATen/ATen.h>
+#include <c10/core/CachingDeviceAllocator.h>
 
 #include <algorithm>
 #include <chrono>
@@ -13,6 +14,7 @@
 #include "core/bench_report.h"
 #include "core/bench_timing.h"
 #include "core/communicators.h"
+#include "core/device.h"
 #include "core/rank.h"
 #include "data/output_file.h"
 #include "process/network_counters.h"
@@ -24,13 +26,17 @@ namespace {
 // Of the memory that is free, what the buffers of a row may take: the backend needs some too.
 constexpr double kMemoryShare = 0.4;
 
-// MemAvailable; the largest number where the kernel does not tell.
-int64_t available_bytes() {
+// For the buffers of one rank. MemAvailable of a machine is shared by its ranks; the largest number
+// where the kernel does not tell.
+int64_t available_bytes(at::Device device, int local_size) {
+  if (!device.is_cpu())
+    return static_cast<int64_t>(
+        c10::getDeviceAllocator(device.type())->getMemoryInfo(device.index()).first);
   std::ifstream file("/proc/meminfo");
   std::string key, unit;
   int64_t kib = 0;
   while (file >> key >> kib >> unit)
-    if (key == "MemAvailable:") return kib * 1024;
+    if (key == "MemAvailable:") return kib * 1024 / local_size;
   return INT64_MAX;
 }
 
@@ -59,16 +65,24 @@ std::string agree_on_failure(Comm& world, const std::string& mine, int64_t after
 
 class Bench {
  public:
-  Bench(const BenchPlan& plan, const ProcessInfo& process, Comm& world, std::ostream& out)
-      : plan_(plan), process_(process), world_(world), out_(out) {
+  Bench(const BenchPlan& plan, const ProcessInfo& process, at::Device device,
+        Communicators& communicators, std::ostream& out)
+      : plan_(plan),
+        process_(process),
+        device_(device),
+        communicators_(communicators),
+        world_(communicators.world()),
+        control_(communicators.control()),
+        out_(out) {
     result_.backend = plan.config.communication.backend.name;
-    result_.path = world.describe();
+    result_.path = world_.describe();
     result_.dtype = plan.dtype_name;
-    result_.ranks = world.size();
-    result_.nodes = static_cast<int>(reduced(world, process.local_rank == 0, ReduceOp::sum));
+    result_.ranks = world_.size();
+    result_.nodes = static_cast<int>(reduced(control_, process.local_rank == 0, ReduceOp::sum));
     for (const auto& [name, bytes] : network_sent_bytes()) result_.interfaces.push_back(name);
-    const double mine = kMemoryShare * static_cast<double>(available_bytes()) / process.local_size;
-    memory_bytes_ = -reduced(world, -static_cast<int64_t>(mine), ReduceOp::max);
+    const double mine =
+        kMemoryShare * static_cast<double>(available_bytes(device, process.local_size));
+    memory_bytes_ = -reduced(control_, -static_cast<int64_t>(mine), ReduceOp::max);
   }
 
   BenchResult run() {
@@ -114,28 +128,38 @@ class Bench {
   // On a communicator of its own: what a failed operation leaves behind can't reach the next row.
   void measure(BenchRow& row, cleave_op op) {
     std::unique_ptr<Comm> comm = world_.split(0, world_.rank(), "bench");
+    const std::unique_ptr<Comm> own_control =
+        communicators_.new_control(message("row ", num_measured_++));
+    Comm& control = own_control ? *own_control : *comm;
     const auto start = std::chrono::steady_clock::now();
     std::string failure;
     try {
-      measure_row(row, op, plan_.dtype, *comm, process_.local_rank == 0);
+      measure_row(row, op, plan_.dtype, {*comm, control, device_}, process_.local_rank == 0);
     } catch (const std::exception& error) {
       failure = error.what();
     }
     const std::chrono::duration<double, std::micro> time = std::chrono::steady_clock::now() - start;
     if (!failure.empty()) comm->abort();
+    if (!failure.empty()) control.abort();
     // ranks start a row at slightly different times, so time alone can't tell cause from
     // consequence
     constexpr int64_t kHourUs = 3'600'000'000;
     const bool is_consequence = failure.find("aborted") != std::string::npos;
     row.failure = agree_on_failure(
-        world_, failure, static_cast<int64_t>(time.count()) + (is_consequence ? kHourUs : 0));
-    if (row.failure.empty()) comm->finalize();
+        control_, failure, static_cast<int64_t>(time.count()) + (is_consequence ? kHourUs : 0));
+    if (!row.failure.empty()) return;
+    comm->finalize();
+    if (own_control) own_control->finalize();
   }
 
   const BenchPlan& plan_;
   const ProcessInfo& process_;
+  const at::Device device_;
+  Communicators& communicators_;
   Comm& world_;
+  Comm& control_;  // outlives failed rows
   std::ostream& out_;
+  int num_measured_ = 0;
   int64_t memory_bytes_;
   BenchResult result_;
   std::vector<cleave_op> ops_;  // of the rows
@@ -173,14 +197,16 @@ class ResultFile {
 BenchResult bench_as_rank(const BenchPlan& plan, const ProcessInfo& process,
                           const Bootstrap& bootstrap, const std::function<void()>& on_failure,
                           std::ostream& out) {
-  Communicators communicators(plan.config, Mesh({{"data", process.world_size}}), bootstrap);
+  RunConfig config = plan.config;
+  const at::Device device = open_device(config, plan.backend, process);
+  Communicators communicators(config, Mesh({{"data", process.world_size}}), bootstrap);
   try {
     std::string request = plan.dtype_name;
     for (const cleave_op op : plan.ops) request += message(" ", bench_op_name(op));
     for (const int64_t bytes : plan.sizes) request += message(" ", bytes);
-    check_agreement(communicators.world(), {{"the operations and sizes", fingerprint(request)},
-                                            communicators.fingerprint()});
-    BenchResult result = Bench(plan, process, communicators.world(), out).run();
+    check_agreement(communicators.control(), {{"the operations and sizes", fingerprint(request)},
+                                              communicators.fingerprint()});
+    BenchResult result = Bench(plan, process, device, communicators, out).run();
     // what a failed operation left behind may never end
     if (has_failure(result))
       communicators.abort();

@@ -39,11 +39,20 @@ char* bytes_of(const at::Tensor& tensor) {
   return static_cast<char*>(tensor.data_ptr());
 }
 
+// `write` gets host memory, which is copied to `target` where that is elsewhere.
+template <typename Write>
+void fill_from_host(const at::Tensor& target, const Write& write) {
+  at::Tensor host = target.is_cpu() ? target : at::empty_like(target, at::kCPU);
+  write(bytes_of(host), host.nbytes());
+  if (!target.is_cpu()) target.copy_(host);
+}
+
 void fill_with(const at::Tensor& target, const at::Tensor& period) {
-  char* to = bytes_of(target);
   const size_t period_bytes = period.nbytes();
-  for (size_t at = 0; at < target.nbytes(); at += period_bytes)
-    std::memcpy(to + at, bytes_of(period), std::min(period_bytes, target.nbytes() - at));
+  fill_from_host(target, [&](char* to, size_t bytes) {
+    for (size_t at = 0; at < bytes; at += period_bytes)
+      std::memcpy(to + at, bytes_of(period), std::min(period_bytes, bytes - at));
+  });
 }
 
 int64_t count_different(const char* actual, const char* expected, size_t bytes, size_t element) {
@@ -88,13 +97,13 @@ at::Tensor BenchPattern::period(int first, int count, int64_t start, int64_t cal
 }
 
 BenchCall::BenchCall(cleave_op op, int64_t elements, at::ScalarType dtype, int64_t number,
-                     Comm& comm, const BenchPattern& pattern)
+                     Comm& comm, const BenchPattern& pattern, at::Device device)
     : op_(op) {
   const int rank = comm.rank(), ranks = comm.size();
   const int64_t block = elements / ranks;
   if (!is_in_place(op))
-    send_ = comm.allocate(op == CLEAVE_ALL_GATHER ? block : elements, dtype, at::kCPU);
-  recv_ = comm.allocate(op == CLEAVE_REDUCE_SCATTER ? block : elements, dtype, at::kCPU);
+    send_ = comm.allocate(op == CLEAVE_ALL_GATHER ? block : elements, dtype, device);
+  recv_ = comm.allocate(op == CLEAVE_REDUCE_SCATTER ? block : elements, dtype, device);
   input_ = pattern.period(rank, 1, 0, number);
   const auto expect = [&](int first, int count, int64_t start) {
     expected_.push_back(pattern.period(first, count, start, number));
@@ -112,7 +121,7 @@ BenchCall::BenchCall(cleave_op op, int64_t elements, at::ScalarType dtype, int64
 void BenchCall::fill() {
   if (!send_.defined()) return fill_with(recv_, input_);
   fill_with(send_, input_);
-  std::memset(bytes_of(recv_), kRubbish, recv_.nbytes());
+  fill_from_host(recv_, [](char* to, size_t bytes) { std::memset(to, kRubbish, bytes); });
 }
 
 void BenchCall::run(Comm& comm) {
@@ -143,9 +152,10 @@ void BenchCall::run(Comm& comm) {
 int64_t BenchCall::count_wrong() const {
   if (expected_.empty()) return 0;
   int64_t wrong = 0;
-  const size_t block_bytes = recv_.nbytes() / expected_.size();
+  const at::Tensor result = recv_.cpu();
+  const size_t block_bytes = result.nbytes() / expected_.size();
   for (size_t block = 0; block < expected_.size(); ++block)
-    wrong += count_wrong_in(bytes_of(recv_) + block * block_bytes, block_bytes, expected_[block]);
+    wrong += count_wrong_in(bytes_of(result) + block * block_bytes, block_bytes, expected_[block]);
   return wrong;
 }
 

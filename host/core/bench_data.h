@@ -30,13 +30,13 @@ class BenchCall {
  public:
   /// `elements` of the larger buffer (bench_elements); `number` tells calls apart.
   BenchCall(cleave_op op, int64_t elements, at::ScalarType dtype, int64_t number, Comm& comm,
-            const BenchPattern& pattern);
+            const BenchPattern& pattern, at::Device device);
 
   /// Puts the input where it belongs and rubbish where the result will be.
   void fill();
   /// The operation, to its end.
   void run(Comm& comm);
-  /// Elements of the result that differ from what they must be, bit by bit.
+  /// On the host: elements of the result that differ from what they must be, bit by bit.
   int64_t count_wrong() const;
 
  private:

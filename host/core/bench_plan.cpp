@@ -8,6 +8,7 @@
 #include "config/option_table.h"
 #include "config/quantity.h"
 #include "core/communicators.h"
+#include "core/device.h"
 
 namespace cleave {
 
@@ -52,29 +53,30 @@ at::ScalarType find_dtype(const std::string& name) {
 }
 
 // A barrier moves no elements: any dtype will do.
-bool can(const cleave_capabilities& capabilities, cleave_op op, at::ScalarType dtype) {
-  const uint32_t* dtypes = capabilities.dtypes[CLEAVE_CPU];
+bool can(const BenchPlan& plan, cleave_op op, at::ScalarType dtype) {
+  const uint32_t* dtypes =
+      plan.backend.capabilities.dtypes[plan.device == at::kCUDA ? CLEAVE_CUDA : CLEAVE_CPU];
   const uint32_t bit = 1u << *map_dtype(dtype);
   if (op == CLEAVE_BARRIER) return dtypes[op] != 0;
   if (op == CLEAVE_SEND) return dtypes[CLEAVE_SEND] & dtypes[CLEAVE_RECV] & bit;
   return dtypes[op] & bit;
 }
 
-std::vector<cleave_op> find_ops(const BenchRequest& request, const BenchPlan& plan,
-                                const cleave_capabilities& capabilities) {
+std::vector<cleave_op> find_ops(const BenchRequest& request, const BenchPlan& plan) {
   std::vector<cleave_op> available;
   std::vector<std::string> known, valid;
   for (const cleave_op op : kOps) {
     known.push_back(bench_op_name(op));
-    if (!can(capabilities, op, plan.dtype)) continue;
+    if (!can(plan, op, plan.dtype)) continue;
     if (op == CLEAVE_SEND && plan.world_size == 1) continue;  // nobody to exchange with
     available.push_back(op);
     valid.push_back(bench_op_name(op));
   }
   if (available.empty())
     throw ConfigError(message("host bench: ", plan.config.communication.backend.name,
-                              " can do nothing with ", plan.dtype_name,
-                              " on the cpu; give another --dtype or --backend"));
+                              " can do nothing with ", plan.dtype_name, " on the ",
+                              c10::DeviceTypeName(plan.device, true),
+                              "; give another --dtype or --backend"));
   if (request.ops.empty()) return available;
   std::vector<cleave_op> ops;
   for (const std::string& name : request.ops) {
@@ -142,7 +144,9 @@ BenchPlan make_bench_plan(const BenchRequest& request, const ProcessInfo& proces
   plan.must_fit = !plan.sizes.empty();
   if (!plan.must_fit) plan.sizes = default_sizes();
   set_ranks(request, process, plan);
-  plan.ops = find_ops(request, plan, plan_backend(plan.config).capabilities);
+  plan.backend = plan_backend(plan.config);
+  plan.device = planned_device(plan.config, plan.backend);
+  plan.ops = find_ops(request, plan);
   return plan;
 }
 

@@ -1,6 +1,7 @@
 // What `host bench` will measure: the request, checked before anything is started.
 #pragma once
 
+#include <c10/core/Device.h>
 #include <c10/core/ScalarType.h>
 
 #include <optional>
@@ -9,12 +10,15 @@
 
 #include "config/bench_request.h"
 #include "config/run_config.h"
+#include "core/solver.h"
 #include "process/process.h"
 
 namespace cleave {
 
 struct BenchPlan {
-  RunConfig config{};      ///< only what Communicators needs
+  RunConfig config{};  ///< only what Communicators needs
+  PlannedBackend backend{};
+  at::DeviceType device;   ///< of the buffers: the CPU where the backend moves its memory
   bool ranks_are_threads;  ///< of this process, `world_size` of them
   int world_size;
   at::ScalarType dtype;

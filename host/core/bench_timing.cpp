@@ -44,11 +44,12 @@ int64_t sent_by_node() {
 
 class Sampler {
  public:
-  Sampler(cleave_op op, int64_t elements, at::ScalarType dtype, Comm& comm) : comm_(comm) {
+  Sampler(cleave_op op, int64_t elements, at::ScalarType dtype, at::Device device, Comm& comm)
+      : comm_(comm) {
     const BenchPattern pattern(dtype, comm.size());
     const int64_t bytes = elements * static_cast<int64_t>(c10::elementSize(dtype));
     for (int64_t i = 0; i < calls_in_sample(bytes); ++i)
-      calls_.emplace_back(op, elements, dtype, i, comm, pattern);
+      calls_.emplace_back(op, elements, dtype, i, comm, pattern, device);
   }
 
   /// Microseconds of a call on this rank.
@@ -72,10 +73,10 @@ class Sampler {
 };
 
 /// The same on all ranks.
-int agree_samples(Comm& comm, Sampler& sampler) {
+int agree_samples(Comm& control, Sampler& sampler) {
   double us = 0;
   for (int i = 0; i < kWarmUp; ++i) us = sampler.sample();
-  const double slowest = largest(comm, at::full({1}, us, at::kDouble)).item<double>();
+  const double slowest = largest(control, at::full({1}, us, at::kDouble)).item<double>();
   const double wanted = kRowSeconds * 1e6 / std::max(slowest * sampler.num_calls(), 1.0);
   return static_cast<int>(std::clamp<double>(wanted, kMinSamples, kMaxSamples));
 }
@@ -86,13 +87,14 @@ int64_t bench_row_bytes(cleave_op op, int64_t bytes, int ranks) {
   return calls_in_sample(bytes) * bench_buffer_bytes(op, bytes, ranks);
 }
 
-void measure_row(BenchRow& row, cleave_op op, at::ScalarType dtype, Comm& comm,
+void measure_row(BenchRow& row, cleave_op op, at::ScalarType dtype, const BenchPlace& place,
                  bool counts_network) {
+  Comm &comm = place.comm, &control = place.control;
   const auto element_bytes = static_cast<int64_t>(c10::elementSize(dtype));
-  row.algorithm = comm.algorithm(op, dtype, row.bytes);
-  Sampler sampler(op, row.bytes / element_bytes, dtype, comm);
+  row.algorithm = comm.algorithm(op, dtype, row.bytes, place.device.type());
+  Sampler sampler(op, row.bytes / element_bytes, dtype, place.device, comm);
   row.calls = sampler.num_calls();
-  row.repetitions = agree_samples(comm, sampler);
+  row.repetitions = agree_samples(control, sampler);
 
   at::Tensor times = at::empty({row.repetitions}, at::kDouble);
   comm.barrier();
@@ -101,7 +103,7 @@ void measure_row(BenchRow& row, cleave_op op, at::ScalarType dtype, Comm& comm,
   comm.barrier();
   const int64_t sent = counts_network ? sent_by_node() - sent_before : 0;
 
-  largest(comm, times);
+  largest(control, times);
   const double* first_us = times.const_data_ptr<double>();
   const std::vector<double> samples_us(first_us, first_us + row.repetitions);
   row.median_us = percentile(samples_us, 0.5);
@@ -113,8 +115,8 @@ void measure_row(BenchRow& row, cleave_op op, at::ScalarType dtype, Comm& comm,
   // the last rank of a broadcast passes nothing on
   const int senders = op == CLEAVE_BROADCAST ? row.ranks - 1 : row.ranks;
   row.wire_bytes = senders * static_cast<double>(row.bytes) * (row.ranks > 1 ? factor : 0);
-  row.network_bytes = static_cast<double>(sum(comm, sent)) / (row.repetitions * row.calls);
-  row.wrong = sum(comm, sampler.wrong());
+  row.network_bytes = static_cast<double>(sum(control, sent)) / (row.repetitions * row.calls);
+  row.wrong = sum(control, sampler.wrong());
 }
 
 }  // namespace cleave

@@ -3,6 +3,7 @@
 #include "cleave/error.h"
 #include "core/exception_text.h"
 #include "process/plugin_loader.h"
+#include "process/store_communicator.h"
 
 namespace cleave {
 
@@ -12,15 +13,18 @@ constexpr size_t kErrorCapacity = 4096;
 
 // The table is C, but what fills it in may be C++ that forgot it.
 cleave_communicator* create(const LoadedPlugin& plugin, const PluginTable& table,
-                            const OptionValues& options, const Bootstrap& bootstrap) {
+                            const OptionValues& options, const Bootstrap& bootstrap,
+                            bool deterministic) {
   const std::string where = message(table.origin.text, ": communication ", table.name, ": ");
   const std::string file = plugin.file.string();
   cleave_communicator* communicator = nullptr;
   std::string error(kErrorCapacity, '\0');
   int32_t status = CLEAVE_OK;
+  cleave_bootstrap told = bootstrap.table();
+  told.deterministic = deterministic ? 1 : 0;
   try {
-    status = plugin.descriptor->create_communicator(&bootstrap.table(), options.view(),
-                                                    &communicator, error.data(), error.size());
+    status = plugin.descriptor->create_communicator(&told, options.view(), &communicator,
+                                                    error.data(), error.size());
   } catch (...) {
     throw ConfigError(message(where, "create threw: ", exception_text(), "; mend ", file));
   }
@@ -58,6 +62,14 @@ Fingerprint fingerprint_of(const std::vector<ServedAxis>& served) {
   return {"the axes or their backends", fingerprint(text)};
 }
 
+// All that the host tells other ranks by CPU tensors.
+bool moves_host_memory(const Comm& comm) {
+  for (const cleave_op op : {CLEAVE_ALL_REDUCE, CLEAVE_ALL_GATHER, CLEAVE_BROADCAST})
+    for (const at::ScalarType dtype : {at::kByte, at::kInt, at::kLong, at::kDouble})
+      if (!comm.supports(op, dtype, at::kCPU)) return false;
+  return true;
+}
+
 LoadedPlugin load_backend(const PluginTable& table) {
   return load_plugin(CLEAVE_COMMUNICATION, table.name, table.origin);
 }
@@ -84,16 +96,18 @@ PlannedBackend plan_backend(const RunConfig& config) {
   return backend;
 }
 
-Communicators::Communicators(const RunConfig& config, const Mesh& mesh,
-                             const Bootstrap& bootstrap) {
+Communicators::Communicators(const RunConfig& config, const Mesh& mesh, const Bootstrap& bootstrap)
+    : bootstrap_(bootstrap),
+      timeout_ms_(config.communication.timeout_s * 1000),
+      deterministic_(config.train.deterministic) {
   const int rank = bootstrap.table().rank;
-  const int64_t timeout_ms = config.communication.timeout_s * 1000;
-  start(config.communication.backend, bootstrap, timeout_ms).serves = {"world"};
+  start(config.communication.backend).serves = {"world"};
+  control_ = new_control("control");
   const std::vector<ServedAxis> served = served_axes(config, mesh);
-  check_agreement(world(), {fingerprint_of(served)});
+  check_agreement(control(), {fingerprint_of(served)});
   for (const ServedAxis& axis : served) {
     StartedBackend* backend = find(axis.backend->name);
-    if (!backend) backend = &start(*axis.backend, bootstrap, timeout_ms);
+    if (!backend) backend = &start(*axis.backend);
     const int color = mesh.group(rank, axis.name).front();
     axes_[axis.name] = backend->world->split(color, mesh.coordinate(rank, axis.name), axis.name);
     if (mesh.size(axis.name) > 1) backend->serves.push_back(axis.name);
@@ -102,16 +116,20 @@ Communicators::Communicators(const RunConfig& config, const Mesh& mesh,
 
 Communicators::~Communicators() = default;
 
-Communicators::StartedBackend& Communicators::start(const PluginTable& table,
-                                                    const Bootstrap& bootstrap,
-                                                    int64_t timeout_ms) {
+std::unique_ptr<Comm> Communicators::new_control(const std::string& name) {
+  if (moves_host_memory(world())) return nullptr;
+  return std::make_unique<Comm>(make_store_communicator(bootstrap_, name), name, &control_stats_,
+                                timeout_ms_);
+}
+
+Communicators::StartedBackend& Communicators::start(const PluginTable& table) {
   const LoadedPlugin plugin = load_backend(table);
   auto options = std::make_unique<OptionValues>(check_options(plugin, table));
   const std::string shared_values = options->shared_values();
-  cleave_communicator* communicator = create(plugin, table, *options, bootstrap);
+  cleave_communicator* communicator = create(plugin, table, *options, bootstrap_, deterministic_);
   const std::string name = backends_.empty() ? "world" : "world of " + table.name;
-  auto world = std::make_unique<Comm>(communicator, name, &stats_, timeout_ms);
-  const int rank = bootstrap.table().rank, world_size = bootstrap.table().world_size;
+  auto world = std::make_unique<Comm>(communicator, name, &stats_, timeout_ms_);
+  const int rank = bootstrap_.table().rank, world_size = bootstrap_.table().world_size;
   if (world->rank() != rank || world->size() != world_size)
     throw ConfigError(message(table.origin.text, ": communication ", table.name, " sees rank ",
                               world->rank(), " of ", world->size(), ", the launcher says ", rank,
@@ -158,14 +176,21 @@ void Communicators::set_trace(const CommTrace& trace) {
   for (auto& [name, comm] : axes_) comm->set_trace(trace);
 }
 
+void Communicators::wait_for_released() {
+  for (auto& [name, comm] : axes_) comm->wait_for_released();
+  for (StartedBackend& backend : backends_) backend.world->wait_for_released();
+}
+
 void Communicators::abort() noexcept {
   for (auto& [name, comm] : axes_) comm->abort();
   for (StartedBackend& backend : backends_) backend.world->abort();
+  if (control_) control_->abort();
 }
 
 void Communicators::finalize() {
   for (auto& [name, comm] : axes_) comm->finalize();
   for (StartedBackend& backend : backends_) backend.world->finalize();
+  if (control_) control_->finalize();
 }
 
 }  // namespace cleave

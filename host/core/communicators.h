@@ -27,11 +27,18 @@ class Communicators {
  public:
   /// Collective over all ranks of the run: loads the backend plugins and creates their
   /// communicators. ConfigError when one can't, or when the ranks differ in who serves what.
+  /// `bootstrap` outlives this.
   Communicators(const RunConfig& config, const Mesh& mesh, const Bootstrap& bootstrap);
   ~Communicators();
 
   /// Over all ranks, of the run's backend.
   Comm& world() { return *backends_.front().world; }
+  /// Over all ranks, for CPU tensors outside of steps: the world itself where it moves them, else
+  /// the host's key-value store.
+  Comm& control() { return control_ ? *control_ : world(); }
+  /// One of the latter's kind that shares nothing with it; null where the world does it. `name` is
+  /// used once.
+  std::unique_ptr<Comm> new_control(const std::string& name);
   /// Along an axis of the mesh, or a part of a divided one.
   Comm& axis(std::string_view name);
   CommStats& stats() { return stats_; }
@@ -48,6 +55,8 @@ class Communicators {
   /// The run's backend first.
   std::vector<Description> describe() const;
 
+  /// Comm::wait_for_released of all.
+  void wait_for_released();
   void abort() noexcept;
   /// Collective, after a run that ended well (or with an error that all ranks agreed on).
   void finalize();
@@ -60,10 +69,15 @@ class Communicators {
     std::unique_ptr<Comm> world;
     std::vector<std::string> serves;
   };
-  StartedBackend& start(const PluginTable& table, const Bootstrap& bootstrap, int64_t timeout_ms);
+  StartedBackend& start(const PluginTable& table);
   StartedBackend* find(const std::string& name);  // nullptr: not started
 
+  const Bootstrap& bootstrap_;
+  const int64_t timeout_ms_;
+  const bool deterministic_;
   CommStats stats_;
+  CommStats control_stats_;
+  std::unique_ptr<Comm> control_;         // null: the world
   std::vector<StartedBackend> backends_;  // the run's first
   std::map<std::string, std::unique_ptr<Comm>, std::less<>> axes_;
 };

@@ -25,20 +25,25 @@ double blocked_square_sum(const float* x, int64_t n) {
   return std::accumulate(sums.begin(), sums.end(), 0.0);
 }
 
-double square_sum(const at::Tensor& gradient) {
-  if (gradient.is_cpu() && gradient.is_contiguous())
-    return blocked_square_sum(gradient.const_data_ptr<float>(), gradient.numel());
-  return at::linalg_vector_norm(gradient.to(at::kDouble), 2).square().item<double>();
+// A float64 scalar on the gradient's device.
+at::Tensor square_sum(const at::Tensor& gradient) {
+  return at::linalg_vector_norm(gradient, 2, std::nullopt, false, at::kDouble).square();
 }
 
 }  // namespace
 
 double gradient_square_sum(const std::vector<Parameter*>& parameters, const Mesh& mesh, int rank) {
   double total = 0;
-  for (const Parameter* parameter : parameters)
-    if (is_owner(parameter->gradient_placement, mesh, rank))
-      total += square_sum(parameter->reduced_gradient);
-  return total;
+  std::vector<at::Tensor> elsewhere;  // read together: each read would wait for the device
+  for (const Parameter* parameter : parameters) {
+    if (!is_owner(parameter->gradient_placement, mesh, rank)) continue;
+    const at::Tensor& gradient = parameter->reduced_gradient;
+    if (gradient.is_cpu() && gradient.is_contiguous())
+      total += blocked_square_sum(gradient.const_data_ptr<float>(), gradient.numel());
+    else
+      elsewhere.push_back(square_sum(gradient));
+  }
+  return elsewhere.empty() ? total : total + at::stack(elsewhere).sum().item<double>();
 }
 
 double clip_coefficient(double norm, double clip_norm) {

@@ -8,6 +8,7 @@
 #include "checkpoint/export_checkpoint.h"
 #include "checkpoint/inspect.h"
 #include "cleave/error.h"
+#include "compare/compare.h"
 #include "config/command_line.h"
 #include "core/bench.h"
 #include "core/export_model.h"
@@ -75,6 +76,13 @@ void run_export(const CommandLine& line, const ProcessInfo& process, std::ostrea
   export_initial(config, out);
 }
 
+int run_compare(const CommandLine& line, const ProcessInfo& process, std::ostream& out) {
+  if (!process.launcher.empty())
+    throw ConfigError(message("host compare: started by ", process.launcher,
+                              "; it starts mpirun itself, start host without a launcher"));
+  return compare({line.config, line.overrides, line.print_rows}, versions(), out) ? 0 : 1;
+}
+
 // Every rank returns the same verdict.
 int run_verify(const CommandLine& line, const ProcessInfo& process, std::ostream& out) {
   const RunConfig config = load_run_config(line.config, line.overrides);
@@ -116,6 +124,8 @@ int run_verb(const CommandLine& line, const ProcessInfo& process, std::ostream& 
       return inspect(line.checkpoint, line.json, out) ? 0 : 1;
     case Verb::bench:
       return bench(line.bench, process, out) ? 0 : 1;
+    case Verb::compare:
+      return run_compare(line, process, out);
     case Verb::verify:
       return run_verify(line, process, out);
     case Verb::train: {

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "cleave/error.h"
+#include "core/device.h"
 #include "core/memory_failure.h"
 #include "core/planned_run.h"
 #include "core/released.h"
@@ -83,10 +84,12 @@ std::vector<Fingerprint> fingerprints(const TrainerContext& context, const Solve
 
 }  // namespace
 
-void run_as_rank(const RunConfig& config, const ProcessInfo& process, const Bootstrap& bootstrap,
+void run_as_rank(const RunConfig& given, const ProcessInfo& process, const Bootstrap& bootstrap,
                  const std::function<void()>& on_failure, const RankBody& body) {
   MemoryAccount memory;
   set_threads(process.local_size);
+  RunConfig config = given;
+  const at::Device device = open_device(config, plan_backend(config), process);
   std::optional<Communicators> communicators;  // outlives all tensors in its memory
 
   PlannedRun run(config, process.world_size, process.rank);
@@ -94,13 +97,13 @@ void run_as_rank(const RunConfig& config, const ProcessInfo& process, const Boot
   Strategies& strategies = run.strategies;
   const Dataset dataset(open_tokens(config.data.path), config.data);
   communicators.emplace(config, run.mesh, bootstrap);
-  const TrainerContext context{config,         run.mesh, process.rank,   at::kCPU,   model,
+  const TrainerContext context{config,         run.mesh, process.rank,   device,     model,
                                run.parameters, dataset,  *communicators, strategies, run,
                                memory,         {}};
   try {
-    check_agreement(communicators->world(), fingerprints(context, run.plan));
-    check_tokens(dataset, config, communicators->world());
-    if (model.weights) check_tied_head(*model.weights, communicators->world());
+    check_agreement(communicators->control(), fingerprints(context, run.plan));
+    check_tokens(dataset, config, communicators->control());
+    if (model.weights) check_tied_head(*model.weights, communicators->control());
     explain_failed_allocation(process.rank, run.plan, memory, [&] { body(context, run.plan); });
   } catch (...) {
     on_failure();
@@ -109,6 +112,7 @@ void run_as_rank(const RunConfig& config, const ProcessInfo& process, const Boot
   }
   strategies.quiesce();
   model.table.clear();
+  communicators->wait_for_released();
   check_released(communicators->stats(), memory);
   communicators->finalize();
   strategies.destroy();

@@ -8,6 +8,7 @@
 #include "cleave/dtype.h"
 #include "cleave/error.h"
 #include "config/option_table.h"
+#include "core/device.h"
 
 namespace cleave {
 
@@ -128,6 +129,25 @@ const PlannedBackend& backend_of(const std::string& axis, const RunConfig& confi
   return backend;
 }
 
+// A backend that never sees this run's memory, whatever the strategies do.
+void check_device(const RunConfig& config, const PlannedBackend& backend, at::DeviceType device) {
+  if (moves_memory_of(backend, device)) return;
+  const std::string used = c10::DeviceTypeName(device, true);
+  throw ConfigError(message(backend.origin.text, ": communication ", backend.name, " moves no ",
+                            used, " memory, but ", config.where("train.device"), " is ",
+                            config.train.device,
+                            config.train.device == used ? "" : message(", here ", used),
+                            "; use device = \"", device == at::kCUDA ? "cpu" : "cuda",
+                            "\" if all backends of the run can, or another backend"));
+}
+
+void check_devices(const RunConfig& config, const Mesh& mesh, const PlannedBackend& backend,
+                   at::DeviceType device) {
+  check_device(config, backend, device);
+  for (const MeshAxis& axis : mesh.leaf_axes())
+    if (axis.size > 1) check_device(config, backend_of(axis.name, config, backend), device);
+}
+
 void check_backends(const RunConfig& config, const Strategies& strategies,
                     const PlannedBackend& backend, at::DeviceType device) {
   const int device_index = device == at::kCUDA ? CLEAVE_CUDA : CLEAVE_CPU;
@@ -190,6 +210,7 @@ std::vector<size_t> solve(const RunConfig& config, const Mesh& mesh, const Strat
   check_single_roles(strategies);
   check_relations(strategies);
   check_inner_backends(config, mesh);
+  check_devices(config, mesh, backend, device);
   check_backends(config, strategies, backend, device);
   return order(strategies);
 }

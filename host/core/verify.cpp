@@ -6,6 +6,7 @@
 #include <cmath>
 #include <iomanip>
 
+#include "cleave/error.h"
 #include "core/layout.h"
 
 namespace cleave {
@@ -110,7 +111,11 @@ bool verify(RunConfig config, int64_t steps, const ProcessInfo& process, const B
   config.optimizer.epsilon = std::max(config.optimizer.epsilon, 1e-2);
   bool is_good = true;
   CapturedRun run;
-  const auto body = [&](const TrainerContext& given, const SolvedPlan&) {
+  const auto body = [&](const TrainerContext& given, const SolvedPlan& plan) {
+    if (!plan.lossy.empty())
+      throw ConfigError(message("host verify compares what must be equal, and [strategy.",
+                                plan.lossy[0], "] changes gradients on their way; verify without ",
+                                "it, and look at the loss with it (host compare)"));
     run = capture(given);
     at::Tensor verdict = at::ones({1}, at::kInt);
     if (given.rank == 0) {
@@ -123,7 +128,7 @@ bool verify(RunConfig config, int64_t steps, const ProcessInfo& process, const B
           print(out, compare(run, run_reference(config), order, tolerances(config.train.dtype))));
       out.flush();
     }
-    given.communicators.world().broadcast(verdict, 0).wait_host();
+    given.communicators.control().broadcast(verdict, 0).wait_host();
     is_good = verdict.item<int>() == 1;
   };
   run_as_rank(config, process, bootstrap, on_failure, body);

@@ -36,6 +36,11 @@ class ThreadStore {
     return CLEAVE_OK;
   }
 
+  void remove(const std::string& key) {
+    std::lock_guard lock(mutex_);
+    values_.erase(key);
+  }
+
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -62,7 +67,8 @@ class BootstrapBase : public Bootstrap {
               threads ? 1 : 0,
               this,
               &on_set,
-              &on_get};
+              &on_get,
+              0};
   }
 
  private:
@@ -116,6 +122,7 @@ class ThreadBootstrap final : public BootstrapBase<ThreadBootstrap> {
                     std::chrono::milliseconds timeout) {
     return store_->get(key, value, capacity, bytes, timeout);
   }
+  void remove(const std::string& key) const override { store_->remove(key); }
 
  private:
   std::shared_ptr<ThreadStore> store_;
@@ -141,9 +148,12 @@ class ProcessBootstrap final : public BootstrapBase<ProcessBootstrap> {
     copy_value(*found, value, capacity, bytes);
     return CLEAVE_OK;
   }
+  void remove(const std::string& key) const override {
+    store(TcpStore::kConnectTimeout).remove(key);
+  }
 
  private:
-  TcpStore& store(std::chrono::milliseconds timeout) {
+  TcpStore& store(std::chrono::milliseconds timeout) const {
     std::lock_guard lock(mutex_);
     if (!store_) {
       store_ = std::make_unique<TcpStore>(find_store_address(environment_), rank_ == 0, timeout);
@@ -153,8 +163,8 @@ class ProcessBootstrap final : public BootstrapBase<ProcessBootstrap> {
 
   int rank_;
   Environment environment_;
-  std::mutex mutex_;
-  std::unique_ptr<TcpStore> store_;
+  mutable std::mutex mutex_;
+  mutable std::unique_ptr<TcpStore> store_;  // opened when first used
 };
 
 }  // namespace

@@ -35,6 +35,8 @@ class Bootstrap {
   /// Why the last `set` or `get` failed, empty when it did not: the C table carries a status only,
   /// so the host adds this to the message of the plugin that gave up.
   virtual std::string error() const = 0;
+  /// Forgets a key that nobody asks for any more; RuntimeError.
+  virtual void remove(const std::string& key) const = 0;
 };
 
 /// Ranks as threads of this process: the key-value store is shared by all `world_size` bootstraps.

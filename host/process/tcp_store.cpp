@@ -52,6 +52,14 @@ void TcpStore::set(const std::string& key, const std::string& value) {
   }
 }
 
+void TcpStore::remove(const std::string& key) {
+  try {
+    state_->store->deleteKey(state_->key(key));
+  } catch (const std::exception& error) {
+    state_->fail(error);
+  }
+}
+
 std::optional<std::string> TcpStore::get(const std::string& key,
                                          std::chrono::milliseconds timeout) {
   try {

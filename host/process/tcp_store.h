@@ -23,6 +23,7 @@ class TcpStore {
   void set(const std::string& key, const std::string& value);
   /// Nothing when no rank has set the key in time.
   std::optional<std::string> get(const std::string& key, std::chrono::milliseconds timeout);
+  void remove(const std::string& key);
 
  private:
   struct State;

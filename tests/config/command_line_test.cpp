@@ -68,6 +68,18 @@ TEST(CommandLine, ParsesBench) {
   EXPECT_FALSE(parse({"bench"}).bench.ranks.has_value());
 }
 
+TEST(CommandLine, ParsesCompare) {
+  const CommandLine line = parse({"compare", "--config", "compare.toml", "--set", "repetitions=1",
+                                  "--set", "train.steps=5", "--print-rows"});
+  EXPECT_EQ(line.verb, Verb::compare);
+  EXPECT_EQ(line.config, "compare.toml");
+  EXPECT_EQ(line.overrides, (std::vector<std::string>{"repetitions=1", "train.steps=5"}));
+  EXPECT_TRUE(line.print_rows);
+  const std::string help = parse({"compare", "--help"}).text;
+  for (const char* word : {"[strategies]", "repetitions", "limit_s", "--print-rows"})
+    EXPECT_NE(help.find(word), std::string::npos) << word;
+}
+
 TEST(CommandLine, ParsesPrepare) {
   const CommandLine line = parse(
       {"prepare", "a.txt", "b c.txt", "--output", "data/x", "--document-separator", "<|end|>"});
@@ -122,11 +134,11 @@ TEST(CommandLine, RefusesWithOneHelpfulLine) {
       {{"check"}, "host check: --config is required; see host check --help"},
       {{"trian", "--config", "x"}, "host: trian is not a verb; did you mean train?"},
       {{"run.toml"},
-       "host: run.toml is not a verb; the verbs are train, check, verify, bench, prepare, "
+       "host: run.toml is not a verb; the verbs are train, check, verify, bench, compare, prepare, "
        "describe, plugins, export, inspect"},
       {{""},
-       "host:  is not a verb; the verbs are train, check, verify, bench, prepare, describe, "
-       "plugins, export, inspect"},
+       "host:  is not a verb; the verbs are train, check, verify, bench, compare, prepare, "
+       "describe, plugins, export, inspect"},
       {{"plugin"}, "host: plugin is not a verb; did you mean plugins?"},
       {{"describe", "ddp", "mpi"}, "host describe: mpi is not expected here"},
       {{"describe", "--jsno"}, "host describe: --jsno is not expected here; did you mean --json?"},

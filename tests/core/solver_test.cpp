@@ -185,5 +185,23 @@ TEST_F(SolverTest, RefusesACyclicOrder) {
       {"run.toml:10:1: strategy a", "run.toml:11:1: strategy b", "each must come after"});
 }
 
+TEST_F(SolverTest, RefusesABackendThatMovesOtherMemory) {
+  add("a").claimed_axes = {"data"};
+  config_.train.device = "cpu";
+  add_backend("card", &AxisBackends::backend);
+  for (uint32_t& dtypes : backend_.others.back().capabilities.dtypes[CLEAVE_CPU]) dtypes = 0;
+  for (uint32_t& dtypes : backend_.others.back().capabilities.dtypes[CLEAVE_CUDA]) dtypes = ~0u;
+  expect_refusal({"run.toml:5:1: communication card moves no cpu memory", "train.device (default) is cpu",
+                  "use device = \"cuda\""});
+}
+
+TEST_F(SolverTest, BackendOfAnAxisOfOneRankMayMoveOtherMemory) {
+  add("a").claimed_axes = {"data"};
+  config_.communication.axes["tensor"].backend = "card";
+  config_.communication.axis_backends.push_back({"card", {"run.toml:5:1"}, {}});
+  backend_.others.push_back({"card", {"run.toml:5:1"}, {}});
+  EXPECT_EQ(solved().size(), 1u);
+}
+
 }  // namespace
 }  // namespace cleave

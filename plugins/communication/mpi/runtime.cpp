@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstring>
 #include <utility>
 
 #include "cleave/error.h"
@@ -71,6 +72,14 @@ bool initialise_mpi() {
         " (MPI_THREAD_SERIALIZED), since a thread progresses transfers while "
         "the ranks compute; use an MPI built with threads, or initialise it with that level"));
   return !initialized;
+}
+
+/// mpirun binds a rank to a core, or to some; there the thread would stop the rank's computation
+/// instead of running beside it.
+void leave_the_ranks_cores() {
+  cpu_set_t all;
+  std::memset(&all, 0xff, sizeof all);  // the kernel takes those that the process may have
+  pthread_setaffinity_np(pthread_self(), sizeof all, &all);
 }
 
 }  // namespace
@@ -204,6 +213,7 @@ void Runtime::run_thread() {
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, nullptr);  // signals are the host's
   pthread_setname_np(pthread_self(), "cleave-mpi");
+  leave_the_ranks_cores();
   prctl(PR_SET_TIMERSLACK, 1000);  // nanoseconds; the default of 50 us would double kPoll
   std::unique_lock lock(mutex_);
   auto pause = kPoll;
