@@ -60,8 +60,8 @@ TEST(Bench, MeasuresEveryOperationUnderMpirun) {
     expect_whole(result, ranks, 3);
     EXPECT_EQ(result.at("backend"), "mpi");
     EXPECT_EQ(result.at("nodes"), 1);
-    EXPECT_EQ(find_row(result, "all_reduce", 4099).at("algorithm"), "direct");
-    EXPECT_EQ(find_row(result, "all_reduce", 100000).at("algorithm"), "ring");
+    EXPECT_EQ(find_row(result, "all_reduce", 4099).at("algorithm"), "shared-memory");
+    EXPECT_EQ(find_row(result, "all_reduce", 100000).at("algorithm"), "shared-memory");
     EXPECT_TRUE(std::filesystem::exists(folder.path() / "bench.svg"));
     EXPECT_TRUE(run.contains("all_reduce: time = ")) << run.output;
   }

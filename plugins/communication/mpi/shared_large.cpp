@@ -7,6 +7,7 @@
 #include "cleave/backend.h"
 #include "cleave/error.h"
 #include "cleave/reduce.h"
+#include "stream_copy.h"
 
 namespace cleave::mpi {
 namespace {
@@ -132,8 +133,8 @@ void SharedLarge::choose_way() {
 void SharedLarge::put_in(int64_t chunk) {
   for (int part = 0; part < node_->size(); ++part)
     if (part != node_->rank())
-      std::memcpy(incoming(node_->rank(), part, chunk), source(node_->rank(), part, chunk),
-                  static_cast<size_t>(elements(part, chunk) * element_bytes_));
+      stream_copy(incoming(node_->rank(), part, chunk), source(node_->rank(), part, chunk),
+                  elements(part, chunk) * element_bytes_);
 }
 
 void SharedLarge::reduce(int64_t chunk) {
@@ -146,9 +147,10 @@ void SharedLarge::reduce(int64_t chunk) {
     if (way_ == Way::push && local != me)
       targets_.push_back(node_->base(local) + lane(local).recv + byte_offset(me, chunk));
   }
-  if (way_ == Way::staged && gathers_) targets_.push_back(result(me, chunk));
   reduce_buffers(call_.dtype, call_.reduction, sources_.data(), node_->size(), targets_.data(),
                  static_cast<int>(targets_.size()), elements(me, chunk));
+  if (way_ == Way::staged && gathers_)
+    stream_copy(result(me, chunk), own_target(chunk), elements(me, chunk) * element_bytes_);
 }
 
 /// all_to_all: every rank's block for this one.
