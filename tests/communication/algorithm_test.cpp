@@ -42,6 +42,9 @@ TEST(Algorithm, SizeDecidesBetweenMachines) {
   EXPECT_EQ(choose(CLEAVE_ALL_REDUCE, 64, kFlat, policy()), Algorithm::direct);
   EXPECT_EQ(choose(CLEAVE_ALL_REDUCE, 256 * 1024, kFlat, policy()), Algorithm::halving);
   EXPECT_EQ(choose(CLEAVE_ALL_REDUCE, 64 * kMiB, kThree, policy()), Algorithm::ring);
+  EXPECT_EQ(choose(CLEAVE_ALL_REDUCE, 64 * kMiB, kFlat, policy()), Algorithm::ring);
+  const Shape two{2, 2, 1, false, false, true};
+  EXPECT_EQ(choose(CLEAVE_ALL_GATHER, 64 * kMiB, two, policy()), Algorithm::ring);
 }
 
 TEST(Algorithm, TheMeasuredLinkDecidesToo) {

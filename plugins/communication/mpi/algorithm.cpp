@@ -13,6 +13,9 @@ namespace {
 // What a rank may send at most when everyone sends everything to everyone.
 constexpr int64_t kMaxFanOutBytes = 256 * 1024;
 
+// How fast a core adds what it has received to its own.
+constexpr double kSumGbS = 5;
+
 constexpr std::array<std::pair<Algorithm, const char*>, 10> kNames = {{
     {Algorithm::automatic, "auto"},
     {Algorithm::direct, "direct"},
@@ -72,8 +75,9 @@ double cost(const Question& q, Algorithm algorithm) {
       return link.us(1, is_whole ? k * (n - k) * q.bytes : k * crossing);
     case Algorithm::ring:
       return link.us(phases * (n - 1), phases * (n - 1) / n * q.bytes);
-    case Algorithm::halving:
-      return link.us(phases * std::bit_width(static_cast<unsigned>(n - 1)), phases * k * crossing);
+    case Algorithm::halving:  // a message is added up when all of it is there
+      return link.us(phases * std::bit_width(static_cast<unsigned>(n - 1)), phases * k * crossing) +
+             (q.op == CLEAVE_ALL_GATHER ? 0 : q.bytes / (kSumGbS * 1e3));
     case Algorithm::two_level:
       return link.us(phases * (machines - 1), phases * crossing);
     default:  // direct_then_ring
@@ -87,8 +91,8 @@ Algorithm choose(const Question& q) {
   if (q.shape.is_shared) return Algorithm::shared;
   Algorithm best = Algorithm::automatic;
   double least = 0;
-  for (const Algorithm candidate : {Algorithm::direct, Algorithm::halving, Algorithm::two_level,
-                                    Algorithm::ring, Algorithm::direct_then_ring}) {
+  for (const Algorithm candidate : {Algorithm::direct, Algorithm::two_level, Algorithm::ring,
+                                    Algorithm::halving, Algorithm::direct_then_ring}) {
     if (!can_do(q, candidate)) continue;
     const double us = cost(q, candidate);
     if (best != Algorithm::automatic && us >= least) continue;
