@@ -8,7 +8,7 @@
 //   two-level  2(M-1)/M S, for an all_reduce; ring  2(n-1)/n S; direct sums  k(M-1)/M S
 // Copies between the ranks of one machine (shared_large.h): none, where all buffers come from
 // `allocate`; else one in and one out.
-// Kept: shared_large.h's mailboxes, 4 MiB for each communicator of several ranks on a machine, as
+// Kept: shared_large.h's mailboxes, 8 MiB for each communicator of several ranks on a machine, as
 // far as they are used; for each operation in flight 8 segments (ring), S (halving), 2 n segments
 // (direct sums), S/k (two-level reduce_scatter), two chunks of 4 MiB (GPU memory).
 //

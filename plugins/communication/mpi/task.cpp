@@ -7,8 +7,8 @@
 namespace cleave::mpi {
 namespace {
 
-// Two: the second fills the link while the first one ends.
-constexpr int kMaxHeavyRunning = 2;
+// So many that the link stays full while one ends and the next one begins.
+constexpr int kMaxHeavyRunning = 4;
 
 }  // namespace
 
