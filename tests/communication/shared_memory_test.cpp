@@ -180,6 +180,30 @@ TEST_P(SharedMemory, ManyOpenOperationsKeepApart) {
   });
 }
 
+TEST_P(SharedMemory, ATimeoutNamesTheRankThatIsMissing) {
+  if (std::string(GetParam().algorithm) != "auto") return;
+  on_ranks([](Communicator& c) {
+    const std::string path = c.describe();
+    const bool is_shared = path.find("shared memory") != std::string::npos &&
+                           path.find("network") == std::string::npos;
+    if (!is_shared) return;
+    for (const int64_t n : {7, 50'000}) {
+      Communicator child(c.split(0, c.rank()));
+      const int missing = c.size() - 1;
+      // static: after a failure the buffer belongs to the backend until the end
+      static thread_local std::vector<float> data(50'000);
+      if (c.rank() != missing) {
+        auto call = collective(CLEAVE_ALL_REDUCE, CLEAVE_FLOAT32, data.data(), data.data(), n);
+        call.timeout_ms = 100;
+        EXPECT_EQ(child.run(call), CLEAVE_TIMED_OUT);
+        const std::string expected = "waits for rank " + std::to_string(missing) + ";";
+        EXPECT_NE(child.error().find(expected), std::string::npos) << child.error();
+      }
+      c.barrier();
+    }
+  });
+}
+
 TEST_P(SharedMemory, FreedMemoryIsHandedOutAgain) {
   on_ranks([](Communicator& c) {
     cleave_communicator* raw = c.get();

@@ -263,12 +263,16 @@ bool SharedLarge::advance() {
 
 std::string SharedLarge::waits_for() const {
   const bool is_begun = stage_ == Stage::moving || stage_ == Stage::closing;
-  const int64_t chunks = is_begun ? std::min(out_ + 1, num_chunks_) : 0;
-  const auto counter = is_begun ? &LargeLane::out : &LargeLane::announced;
+  auto counter = is_begun ? &LargeLane::out : &LargeLane::announced;
+  uint64_t value = value_of(number_, is_begun ? steps(std::min(out_ + 1, num_chunks_)) : 0);
+  if (stage_ == Stage::waiting_for_lane) {
+    counter = &LargeLane::done;
+    value = value_of(number_ - Mailbox::kLargeLanes, kAllSteps);
+  }
   std::string ranks;
   for (int local = 0; local < node_->size(); ++local)
-    if ((lane(local).*counter).value.load(std::memory_order_acquire) <
-        value_of(number_, steps(chunks)))
+    if (local != node_->rank() &&
+        (lane(local).*counter).value.load(std::memory_order_acquire) < value)
       ranks += message(ranks.empty() ? "rank " : ", ", node_->channel_rank(local));
   return ranks;
 }

@@ -118,9 +118,12 @@ bool SharedSmall::advance() {
 }
 
 std::string SharedSmall::waits_for() const {
+  const bool has_lane = stage_ != Stage::waiting_for_lane;
+  const auto counter = has_lane ? &SmallLane::ready : &SmallLane::done;
+  const uint64_t value = has_lane ? number_ : number_ - Mailbox::kSmallLanes;
   std::string ranks;
   for (int local = 0; local < node_->size(); ++local)
-    if (lane(local).ready.value.load(std::memory_order_acquire) < number_)
+    if ((lane(local).*counter).value.load(std::memory_order_acquire) < value)
       ranks += message(ranks.empty() ? "rank " : ", ", node_->channel_rank(local));
   return ranks;
 }
