@@ -117,11 +117,18 @@ std::unique_ptr<Operation> MpiBackend::submit(const cleave_collective& collectiv
   return std::make_unique<MpiOperation>(runtime_, std::move(task));
 }
 
+Algorithm MpiBackend::choose(const Call& call, cleave_device device) const {
+  return choose_algorithm(call.op, call.dtype, call.reduction, call.bytes, shape(device), policy_,
+                          call.is_uneven);
+}
+
+int MpiBackend::next_tag(const Call& call) {
+  return is_transfer(call.op) ? channel_->transfer_tag(call.tag) : channel_->next_collective_tag();
+}
+
 std::shared_ptr<Task> MpiBackend::make_task(const cleave_collective& collective, const Call& call) {
-  const Algorithm algorithm = choose_algorithm(call.op, call.dtype, call.reduction, call.bytes,
-                                               shape(CLEAVE_CPU), policy_, call.is_uneven);
-  const int tag =
-      is_transfer(call.op) ? channel_->transfer_tag(call.tag) : channel_->next_collective_tag();
+  const Algorithm algorithm = choose(call, CLEAVE_CPU);
+  const int tag = next_tag(call);
   if (!is_heavy(call, algorithm, stages_->is_small(call)))
     return std::make_shared<Task>(channel_, stages_->make(call, algorithm, tag),
                                   collective.timeout_ms);
@@ -133,11 +140,7 @@ std::shared_ptr<Task> MpiBackend::make_task(const cleave_collective& collective,
 
 std::shared_ptr<Task> MpiBackend::make_staged_task(const cleave_collective& collective,
                                                    const Call& call) {
-  StagedCall staged{
-      call, 0, nullptr,
-      choose_algorithm(call.op, call.dtype, call.reduction, call.bytes, shape(CLEAVE_CUDA), policy_,
-                       call.is_uneven),
-      is_transfer(call.op) ? channel_->transfer_tag(call.tag) : channel_->next_collective_tag()};
+  StagedCall staged{call, 0, nullptr, choose(call, CLEAVE_CUDA), next_tag(call)};
   Device& device = *runtime_->device();
   runtime_->locked([&] {
     staged.gpu = device.current();

@@ -45,6 +45,8 @@ class MpiBackend final : public Backend {
  private:
   Shape shape(cleave_device device) const;
   std::string describe_this() const;
+  Algorithm choose(const Call& call, cleave_device device) const;
+  int next_tag(const Call& call);
   std::shared_ptr<Task> make_task(const cleave_collective& collective, const Call& call);
   std::shared_ptr<Task> make_staged_task(const cleave_collective& collective, const Call& call);
 

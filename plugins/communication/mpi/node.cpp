@@ -43,6 +43,14 @@ int64_t Node::offset(const void* memory, int64_t bytes) const {
   return arena_.offset(memory, bytes).value_or(-1);
 }
 
+std::string Node::ranks_where(const std::function<bool(int local)>& is_meant) const {
+  std::string ranks;
+  for (int local = 0; local < size(); ++local)
+    if (local != rank_ && is_meant(local))
+      ranks += message(ranks.empty() ? "rank " : ", ", channel_rank(local));
+  return ranks;
+}
+
 void check_same_call(const Signature& mine, const Signature& theirs, int rank) {
   if (mine == theirs) return;
   throw RuntimeError(message("rank ", rank, " calls ", describe(theirs), ", this rank ",

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "call.h"
 #include "cleave/backend.h"
 #include "cleave/error.h"
 #include "cleave/reduce.h"
@@ -29,16 +30,13 @@ SharedLarge::SharedLarge(std::shared_ptr<Node> node, SharedCall call)
       exchanges_(call_.op == CLEAVE_ALL_TO_ALL),
       gathers_(!exchanges_ && call_.op != CLEAVE_REDUCE_SCATTER),
       element_bytes_(dtype_bytes(call_.dtype)),
+      offsets_(offsets(call_.counts)),
       number_(node_->next_large()) {
   const int64_t shares = reduces_ || exchanges_ ? node_->size() : 1;
   const int64_t bytes = LargeLane::kInBytes / shares / kCacheLine * kCacheLine;
   chunk_elements_ = std::max<int64_t>(1, bytes / element_bytes_);
-  int64_t offset = 0;
-  for (const int64_t part : call_.counts) {
-    offsets_.push_back(offset);
-    offset += part;
+  for (const int64_t part : call_.counts)
     num_chunks_ = std::max(num_chunks_, (part + chunk_elements_ - 1) / chunk_elements_);
-  }
 }
 
 LargeLane& SharedLarge::lane(int local) const {
@@ -269,12 +267,9 @@ std::string SharedLarge::waits_for() const {
     counter = &LargeLane::done;
     value = value_of(number_ - Mailbox::kLargeLanes, kAllSteps);
   }
-  std::string ranks;
-  for (int local = 0; local < node_->size(); ++local)
-    if (local != node_->rank() &&
-        (lane(local).*counter).value.load(std::memory_order_acquire) < value)
-      ranks += message(ranks.empty() ? "rank " : ", ", node_->channel_rank(local));
-  return ranks;
+  return node_->ranks_where([&](int local) {
+    return (lane(local).*counter).value.load(std::memory_order_acquire) < value;
+  });
 }
 
 }  // namespace cleave::mpi

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "call.h"
 #include "cleave/backend.h"
 #include "cleave/error.h"
 #include "cleave/reduce.h"
@@ -12,7 +13,7 @@
 namespace cleave::mpi {
 
 int64_t SharedCall::elements() const {
-  return std::accumulate(counts.begin(), counts.end(), int64_t{0});
+  return sum(counts);
 }
 
 SharedSmall::SharedSmall(std::shared_ptr<Node> node, SharedCall call)
@@ -121,11 +122,9 @@ std::string SharedSmall::waits_for() const {
   const bool has_lane = stage_ != Stage::waiting_for_lane;
   const auto counter = has_lane ? &SmallLane::ready : &SmallLane::done;
   const uint64_t value = has_lane ? number_ : number_ - Mailbox::kSmallLanes;
-  std::string ranks;
-  for (int local = 0; local < node_->size(); ++local)
-    if ((lane(local).*counter).value.load(std::memory_order_acquire) < value)
-      ranks += message(ranks.empty() ? "rank " : ", ", node_->channel_rank(local));
-  return ranks;
+  return node_->ranks_where([&](int local) {
+    return (lane(local).*counter).value.load(std::memory_order_acquire) < value;
+  });
 }
 
 }  // namespace cleave::mpi
