@@ -203,6 +203,7 @@ TEST_F(Nccl, EarlyReceiveHoldsUpNothing) {
     Communicator child(c.split(0, c.rank()));
     child.barrier();
     EXPECT_EQ(received.poll(), CLEAVE_PENDING);
+    child.barrier();  // no rank sends before both have looked
     EXPECT_EQ(c.run(transfer(CLEAVE_SEND, CLEAVE_INT32, sum.data(), 3, peer)), CLEAVE_OK);
     EXPECT_EQ(received.wait(), CLEAVE_OK);
     late.expect([](int64_t) { return 2; }, "recv");
