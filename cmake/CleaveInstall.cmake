@@ -41,6 +41,8 @@ foreach(_plugin IN LISTS _plugins)
   _cleave_rpath(${_plugin} ${CLEAVE_INSTALL_PLUGINDIR})
   install(TARGETS ${_plugin} LIBRARY DESTINATION ${CLEAVE_INSTALL_PLUGINDIR})
 endforeach()
+file(GLOB _not_built ${CLEAVE_PLUGIN_OUTPUT_DIRECTORY}/*.not-built)
+install(FILES ${_not_built} DESTINATION ${CLEAVE_INSTALL_PLUGINDIR})
 
 if(TARGET host)
   _cleave_rpath(host ${CMAKE_INSTALL_BINDIR})

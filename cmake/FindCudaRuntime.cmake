@@ -44,12 +44,5 @@ find_package_handle_standard_args(CudaRuntime
   REQUIRED_VARS CudaRuntime_INCLUDE_DIR VERSION_VAR CudaRuntime_VERSION
   REASON_FAILURE_MESSAGE "run tools/setup, or set CLEAVE_CUDA_ROOT to a folder with include/ and lib/")
 
-if(CudaRuntime_FOUND AND NOT TARGET CudaRuntime::headers)
-  add_library(CudaRuntime::headers INTERFACE IMPORTED GLOBAL)
-  target_include_directories(CudaRuntime::headers SYSTEM INTERFACE ${CudaRuntime_INCLUDE_DIR})
-  if(CudaRuntime_LIBRARY)
-    add_library(CudaRuntime::cudart UNKNOWN IMPORTED GLOBAL)
-    set_target_properties(CudaRuntime::cudart PROPERTIES IMPORTED_LOCATION ${CudaRuntime_LIBRARY}
-      INTERFACE_LINK_LIBRARIES CudaRuntime::headers)
-  endif()
-endif()
+include(CleaveImport)
+cleave_import(CudaRuntime cudart)

@@ -32,12 +32,5 @@ include(FindPackageHandleStandardArgs)
 find_package_handle_standard_args(NCCL REQUIRED_VARS NCCL_INCLUDE_DIR VERSION_VAR NCCL_VERSION
   REASON_FAILURE_MESSAGE "run tools/setup, or set CLEAVE_NCCL to a folder with include/ and lib/")
 
-if(NCCL_FOUND AND NOT TARGET NCCL::headers)
-  add_library(NCCL::headers INTERFACE IMPORTED GLOBAL)
-  target_include_directories(NCCL::headers SYSTEM INTERFACE ${NCCL_INCLUDE_DIR})
-  if(NCCL_LIBRARY)
-    add_library(NCCL::nccl UNKNOWN IMPORTED GLOBAL)
-    set_target_properties(NCCL::nccl PROPERTIES IMPORTED_LOCATION ${NCCL_LIBRARY}
-      INTERFACE_LINK_LIBRARIES NCCL::headers)
-  endif()
-endif()
+include(CleaveImport)
+cleave_import(NCCL nccl)

@@ -129,10 +129,11 @@ class Comparison {
     const fs::path metrics = folder / "metrics.jsonl", log = folder / "log.txt";
     create_folder(folder);
     fs::remove(metrics);  // an earlier comparison's
+    StepCounter steps(metrics);
     Program program{start.arguments, result_.environment, log};
     if (program.arguments.front() == kLauncher) program.arguments.front() = mpirun_.string();
     const ProgramEnd end =
-        runner.run(program, std::chrono::seconds(config_.limit_s), [&] { tell_step(metrics); });
+        runner.run(program, std::chrono::seconds(config_.limit_s), [&] { tell_step(steps); });
     if (end.kind == ProgramEnd::Kind::stopped) return;
     RunFigures figures = read_figures(metrics);
     const Outcome outcome = judge(end, figures, result_.steps, log, row.row.link.is_limited);
@@ -159,11 +160,9 @@ class Comparison {
   }
 
   // Only a terminal can take a line back.
-  void tell_step(const fs::path& metrics) {
+  void tell_step(StepCounter& steps) {
     if (is_terminal_)
-      out_ << fmt::format("\r{}step {}/{} ", line_, read_figures(metrics).loss.size(),
-                          result_.steps)
-           << std::flush;
+      out_ << fmt::format("\r{}step {}/{} ", line_, steps.count(), result_.steps) << std::flush;
   }
 
   void tell(const RowResult& row, size_t index, int64_t repetition) {

@@ -85,6 +85,13 @@ RunFigures read_figures(const std::filesystem::path& metrics_file) {
   return figures;
 }
 
+int64_t StepCounter::count() {
+  std::ifstream in(file_, std::ios::binary);
+  in.seekg(read_bytes_);
+  for (char byte; in.get(byte); ++read_bytes_) lines_ += byte == '\n' ? 1 : 0;
+  return lines_;
+}
+
 std::vector<std::string> read_facts(const std::filesystem::path& log) {
   constexpr const char* kWords[] = {
       "model: ", "mesh: ", "batch: ", "dtypes: ", "communication: ", "threads: ", "netlab: "};

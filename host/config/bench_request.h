@@ -14,8 +14,9 @@ struct BenchRequest {
   std::vector<std::string> ops;    ///< empty: all that the backend has
   std::vector<std::string> bytes;  ///< "4096", "64 MiB"; empty: 8 B to 256 MiB
   std::string dtype = "float32";
-  std::filesystem::path json;  ///< empty: none
-  std::filesystem::path plot;  ///< empty: none
+  std::vector<std::string> overrides;  ///< "communication.mpi.algorithm=ring"
+  std::filesystem::path json;          ///< empty: none
+  std::filesystem::path plot;          ///< empty: none
 };
 
 }  // namespace cleave

@@ -67,6 +67,11 @@ void add_bench(CLI::App& app, CommandLine& line) {
       ->allow_extra_args(false)
       ->type_name("N,...");
   app.add_option("--dtype", request.dtype, "of the elements (float32)")->type_name("DTYPE");
+  app.add_option("--set", request.overrides,
+                 "an option of the backend, as in a run: communication.mpi.algorithm=ring; or "
+                 "train.deterministic=true; may be given again")
+      ->allow_extra_args(false)
+      ->type_name("TABLE.KEY=VALUE");
   app.add_option("--json", request.json, "write rows, fits and versions")->type_name("FILE");
   app.add_option("--plot", request.plot, "draw bandwidth and time (SVG)")->type_name("FILE");
 }
@@ -193,19 +198,25 @@ void parse(CLI::App& app, std::vector<std::string> arguments, CommandLine& line)
   }
 }
 
+/// All verbs, each after `prefix`, the default first.
+std::string verb_list(const std::string& prefix) {
+  std::string all;
+  for (const VerbEntry& entry : kVerbs) all += (all.empty() ? "" : ", ") + prefix + entry.name;
+  return all;
+}
+
 const VerbEntry& find_verb(const std::string& name) {
   std::vector<std::string> names;
-  std::string all;
   for (const VerbEntry& entry : kVerbs) {
     if (name == entry.name) return entry;
     names.emplace_back(entry.name);
-    all += (all.empty() ? "" : ", ") + names.back();
   }
   for (const char* later : kLaterVerbs)
     if (name == later) throw ConfigError("host " + name + ": not available yet; see host --help");
   const std::string nearest = nearest_name(name, names);
-  throw ConfigError("host: " + name + " is not a verb; " +
-                    (nearest.empty() ? "the verbs are " + all : "did you mean " + nearest + "?"));
+  throw ConfigError(
+      "host: " + name + " is not a verb; " +
+      (nearest.empty() ? "the verbs are " + verb_list("") : "did you mean " + nearest + "?"));
 }
 
 }  // namespace
@@ -225,10 +236,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   app.name(has_verb ? "host " + verb : "host");
   entry.add(app, line);
   if (!has_verb)
-    app.footer(
-        "Verbs: host train (the default), host check, host verify, host bench, host compare, host "
-        "prepare, host "
-        "describe, host plugins, host export, host inspect; --help on each.");
+    app.footer("Verbs, the default first: " + verb_list("host ") + "; --help on each.");
   parse(app, std::move(arguments), line);
   return line;
 }

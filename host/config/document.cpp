@@ -155,6 +155,12 @@ std::vector<Item> read_document(const std::filesystem::path& file,
   return items;
 }
 
+std::vector<Item> read_overrides(const std::vector<std::string>& overrides) {
+  std::vector<Item> items;
+  for (const auto& assignment : overrides) apply_override(assignment, 2, items);
+  return items;
+}
+
 std::string dotted(const std::vector<std::string>& path) {
   std::string text;
   for (const auto& part : path)

@@ -26,6 +26,9 @@ struct Item {
 std::vector<Item> read_document(const std::filesystem::path& file,
                                 const std::vector<std::string>& overrides, size_t shortest_key = 2);
 
+/// The same without a file.
+std::vector<Item> read_overrides(const std::vector<std::string>& overrides);
+
 /// "strategy.<name>.bucket_bytes"; a part that isn't a bare TOML key stands in quotes.
 std::string dotted(const std::vector<std::string>& path);
 

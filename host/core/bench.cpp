@@ -2,12 +2,14 @@
 
 #include <ATen/ATen.h>
 #include <c10/core/CachingDeviceAllocator.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <fstream>
 #include <optional>
+#include <set>
 
 #include "cleave/error.h"
 #include "config/quantity.h"
@@ -46,6 +48,22 @@ int64_t reduced(Comm& comm, int64_t value, ReduceOp op) {
   return all.item<int64_t>();
 }
 
+// Ranks whose next one (the last one's is the first) is on another node, by the nodes' names;
+// negative where these are not as many as the launcher's nodes.
+int64_t count_far_successors(Comm& comm, int nodes) {
+  char name[256] = "";
+  ::gethostname(name, sizeof name - 1);
+  const at::Tensor mine = at::full({1}, static_cast<int64_t>(fingerprint(name)), at::kLong);
+  const at::Tensor all = at::empty({comm.size()}, at::kLong);
+  comm.all_gather(all, mine).wait_host();
+  const auto* node_of = all.const_data_ptr<int64_t>();
+  if (std::set(node_of, node_of + comm.size()).size() != static_cast<size_t>(nodes)) return -1;
+  int64_t far = 0;
+  for (int rank = 0; rank < comm.size(); ++rank)
+    far += node_of[rank] != node_of[(rank + 1) % comm.size()];
+  return far;
+}
+
 // Every rank gets the text of the rank that failed first, from which the others' failures follow;
 // empty when none has failed. `after_us`: since the row began on this rank.
 std::string agree_on_failure(Comm& world, const std::string& mine, int64_t after_us) {
@@ -79,6 +97,7 @@ class Bench {
     result_.dtype = plan.dtype_name;
     result_.ranks = world_.size();
     result_.nodes = static_cast<int>(reduced(control_, process.local_rank == 0, ReduceOp::sum));
+    far_successors_ = count_far_successors(control_, result_.nodes);
     for (const auto& [name, bytes] : network_sent_bytes()) result_.interfaces.push_back(name);
     const double mine =
         kMemoryShare * static_cast<double>(available_bytes(device, process.local_size));
@@ -134,7 +153,8 @@ class Bench {
     const auto start = std::chrono::steady_clock::now();
     std::string failure;
     try {
-      measure_row(row, op, plan_.dtype, {*comm, control, device_}, process_.local_rank == 0);
+      measure_row(row, op, plan_.dtype, {*comm, control, device_, far_successors_},
+                  process_.local_rank == 0);
     } catch (const std::exception& error) {
       failure = error.what();
     }
@@ -161,6 +181,7 @@ class Bench {
   std::ostream& out_;
   int num_measured_ = 0;
   int64_t memory_bytes_;
+  int64_t far_successors_;
   BenchResult result_;
   std::vector<cleave_op> ops_;  // of the rows
 };

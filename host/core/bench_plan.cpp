@@ -5,6 +5,7 @@
 #include "cleave/backend.h"
 #include "cleave/dtype.h"
 #include "cleave/error.h"
+#include "config/document.h"
 #include "config/option_table.h"
 #include "config/quantity.h"
 #include "core/communicators.h"
@@ -109,6 +110,22 @@ std::vector<int64_t> default_sizes() {
   return sizes;
 }
 
+// What a run would read out of its file.
+void set_options(const std::vector<std::string>& overrides, RunConfig& config) {
+  PluginTable& backend = config.communication.backend;
+  for (const Item& item : read_overrides(overrides)) {
+    if (item.is_table()) continue;  // its keys follow
+    const bool* flag = std::get_if<bool>(&item.value.content);
+    if (item.path.size() == 3 && item.path[0] == "communication" && item.path[1] == backend.name)
+      backend.options.push_back({item.path[2], to_toml(item.value.content), item.origin});
+    else if (flag && dotted(item.path) == "train.deterministic")
+      config.train.deterministic = *flag;
+    else
+      throw ConfigError(message("host bench: ", item.origin.text, "; valid: communication.",
+                                backend.name, ".<option>, train.deterministic=true"));
+  }
+}
+
 void set_ranks(const BenchRequest& request, const ProcessInfo& process, BenchPlan& plan) {
   const std::string& backend = plan.config.communication.backend.name;
   plan.ranks_are_threads = request.ranks.has_value();
@@ -137,6 +154,7 @@ BenchPlan make_bench_plan(const BenchRequest& request, const ProcessInfo& proces
   PluginTable& backend = plan.config.communication.backend;
   backend.name = !request.backend.empty() ? request.backend : request.ranks ? "local" : "mpi";
   backend.origin.text = "host bench";
+  set_options(request.overrides, plan.config);
   plan.config.communication.timeout_s = kTimeoutS;
   plan.dtype = find_dtype(request.dtype);
   plan.dtype_name = request.dtype;

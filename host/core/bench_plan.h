@@ -32,7 +32,7 @@ struct BenchPlan {
 std::string bench_op_name(cleave_op op);
 
 /// Loads the backend's plugin, starts nothing. ConfigError with the valid values: unknown backend,
-/// op, dtype or size, an op or dtype that the backend does not have, ranks given twice.
+/// op, dtype, size or option, an op or dtype that the backend does not have, ranks given twice.
 BenchPlan make_bench_plan(const BenchRequest& request, const ProcessInfo& process);
 
 /// `bytes` in elements, rounded up to what the op can do: whole elements, the same number for each

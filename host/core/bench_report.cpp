@@ -49,6 +49,9 @@ nlohmann::ordered_json to_json(const BenchRow& row) {
                {"repetitions", row.repetitions},
                {"calls", row.calls},
                {"wire_bytes", row.wire_bytes},
+               {"network_formula_bytes", row.network_formula_bytes < 0
+                                             ? nlohmann::ordered_json()
+                                             : nlohmann::ordered_json(row.network_formula_bytes)},
                {"network_bytes", row.network_bytes}});
   return json;
 }
@@ -81,13 +84,15 @@ void print_bench_header(std::ostream& out, const BenchResult& result) {
       << ", buffers from the communicator\n"
       << "times: microseconds of the slowest rank, GB/s: 1e9 bytes a second; bytes: of the larger "
          "buffer; bus = algorithm bandwidth x nccl-tests' factor\n"
-      << "sent: bytes of one operation, all ranks, by formula; network: all nodes, by counters ("
-      << (result.interfaces.empty() ? "no interface but the loopback" : joined(result.interfaces))
+      << "sent: bytes of one operation, all ranks, by the factor; to network: what leaves the "
+         "nodes by the algorithm's formula, without headers (-: not known); counted: what all "
+         "nodes' interfaces sent ("
+      << (result.interfaces.empty() ? "none but the loopback" : joined(result.interfaces))
       << "; other programs' traffic counts too)\n"
       << std::left << std::setw(15) << "op" << std::right << std::setw(11) << "bytes"
       << std::setw(12) << "median us" << std::setw(12) << "p25" << std::setw(12) << "p75"
       << std::setw(10) << "alg GB/s" << std::setw(10) << "bus GB/s" << std::setw(13) << "sent"
-      << std::setw(13) << "network" << std::setw(7) << "wrong"
+      << std::setw(13) << "to network" << std::setw(13) << "counted" << std::setw(7) << "wrong"
       << "  algorithm" << std::endl;
 }
 
@@ -100,8 +105,12 @@ void print_bench_row(std::ostream& out, const BenchRow& row) {
   out << std::fixed << std::setprecision(1) << std::setw(12) << row.median_us << std::setw(12)
       << row.p25_us << std::setw(12) << row.p75_us << std::setprecision(4) << std::setw(10)
       << row.algbw_gb_s << std::setw(10) << row.busbw_gb_s << std::setprecision(0) << std::setw(13)
-      << row.wire_bytes << std::setw(13) << row.network_bytes << std::setw(7) << row.wrong << "  "
-      << row.algorithm;
+      << row.wire_bytes << std::setw(13);
+  if (row.network_formula_bytes < 0)
+    out << "-";
+  else
+    out << row.network_formula_bytes;
+  out << std::setw(13) << row.network_bytes << std::setw(7) << row.wrong << "  " << row.algorithm;
   if (row.bytes != row.asked_bytes) out << " (" << row.asked_bytes << " asked for)";
   out << std::endl;
 }

@@ -24,8 +24,10 @@ struct BenchRow {
   double algbw_gb_s = 0;  ///< bytes / median
   double busbw_gb_s = 0;  ///< algbw x wire_factor (comm.h)
   std::string algorithm;
-  int64_t wrong = 0;         ///< elements, over all ranks, warm-up and samples
-  double wire_bytes = 0;     ///< sent for one operation by all ranks, by wire_factor
+  int64_t wrong = 0;      ///< elements, over all ranks, warm-up and samples
+  double wire_bytes = 0;  ///< sent for one operation by all ranks, by wire_factor
+  /// Of one operation, all nodes, without headers, by its algorithm's formula; negative: not known.
+  double network_formula_bytes = -1;
   double network_bytes = 0;  ///< sent for one operation by all nodes, by their counters
   std::string failure;       ///< not empty: the rest is not there
 };

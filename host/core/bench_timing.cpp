@@ -81,6 +81,14 @@ int agree_samples(Comm& control, Sampler& sampler) {
   return static_cast<int>(std::clamp<double>(wanted, kMinSamples, kMaxSamples));
 }
 
+/// By the formula of the backend, which does not know to whom a rank sends.
+double bytes_between_nodes(const BenchRow& row, cleave_op op, at::ScalarType dtype,
+                           const BenchPlace& place) {
+  const double bytes = place.comm.network_bytes(op, dtype, row.bytes, place.device.type());
+  if (op != CLEAVE_SEND || bytes >= 0) return bytes;
+  return place.far_successors < 0 ? -1 : static_cast<double>(place.far_successors * row.bytes);
+}
+
 }  // namespace
 
 int64_t bench_row_bytes(cleave_op op, int64_t bytes, int ranks) {
@@ -115,6 +123,7 @@ void measure_row(BenchRow& row, cleave_op op, at::ScalarType dtype, const BenchP
   // the last rank of a broadcast passes nothing on
   const int senders = op == CLEAVE_BROADCAST ? row.ranks - 1 : row.ranks;
   row.wire_bytes = senders * static_cast<double>(row.bytes) * (row.ranks > 1 ? factor : 0);
+  row.network_formula_bytes = bytes_between_nodes(row, op, dtype, place);
   row.network_bytes = static_cast<double>(sum(control, sent)) / (row.repetitions * row.calls);
   row.wrong = sum(control, sampler.wrong());
 }

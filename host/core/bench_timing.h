@@ -14,6 +14,8 @@ struct BenchPlace {
   Comm& comm;     ///< nobody else uses it
   Comm& control;  ///< the same, for times and counts, which are CPU tensors
   at::Device device;
+  /// Ranks whose next one, to which send_recv sends, is on another node; negative: not known.
+  int64_t far_successors;
 };
 
 /// Collective over the place's communicators. `row` has its sizes; gets the rest. Every call

@@ -6,12 +6,6 @@ namespace cleave {
 
 namespace {
 
-bool is_whole_everywhere(const Placement& placement, const Mesh& mesh) {
-  for (const MeshAxis& axis : mesh.leaf_axes())
-    if (axis.size > 1 && placement.kind(axis.name) != AxisKind::replicate) return false;
-  return true;
-}
-
 // What `part` is of the box, in the box's shape.
 at::Tensor box_of(const Placement& placement, const at::Tensor& part) {
   const auto shape = placement.box.shape();
@@ -26,6 +20,12 @@ at::Tensor box_of(const Placement& placement, const at::Tensor& part) {
 }
 
 }  // namespace
+
+bool is_whole_everywhere(const Placement& placement, const Mesh& mesh) {
+  for (const MeshAxis& axis : mesh.leaf_axes())
+    if (axis.size > 1 && placement.kind(axis.name) != AxisKind::replicate) return false;
+  return true;
+}
 
 at::Tensor gather_whole(const Parameter& parameter, const Placement& placement,
                         const at::Tensor& part, const Mesh& mesh, Comm& world) {

@@ -4,7 +4,9 @@
 #include <set>
 
 #include "core/communicators.h"
+#include "core/device.h"
 #include "core/extra_state.h"
+#include "core/gather.h"
 #include "core/layout.h"
 #include "core/memory_plan.h"
 #include "core/partial_gradients.h"
@@ -56,6 +58,28 @@ void place(Parameter& parameter, bool is_here, bool is_shared) {
   if (is_shared) parameter.gradient_placement.axes[kPipeline] = AxisKind::partial;
 }
 
+// What the host itself submits, by whatever rank: the count of targets, partial gradients, the
+// norm, measurements, and the whole tensors of an export.
+std::vector<CommUse> host_communication(const RunConfig& config, const Mesh& mesh,
+                                        const std::vector<Parameter*>& parameters) {
+  std::vector<CommUse> uses = {{"", CLEAVE_ALL_GATHER, at::kDouble, 0}};
+  if (mesh.world_size() > 1) uses.push_back({"", CLEAVE_ALL_REDUCE, at::kDouble, 0});
+  if (mesh.size("data") > 1) uses.push_back({"data", CLEAVE_ALL_REDUCE, at::kLong, 0});
+  const auto is_any = [&](const auto& is_meant) {
+    return std::any_of(parameters.begin(), parameters.end(), is_meant);
+  };
+  for (const MeshAxis& axis : mesh.leaf_axes())
+    if (axis.size > 1 && is_any([&](const Parameter* parameter) {
+          return parameter->gradient_placement.kind(axis.name) == AxisKind::partial;
+        }))
+      uses.push_back({axis.name, CLEAVE_ALL_REDUCE, at::kFloat, 0});
+  if (!config.model.export_folder.empty() && is_any([&](const Parameter* parameter) {
+        return !is_whole_everywhere(parameter->state_placement, mesh);
+      }))
+    uses.push_back({"", CLEAVE_ALL_REDUCE, at::kInt, 0});
+  return uses;
+}
+
 }  // namespace
 
 PlannedRun::PlannedRun(const RunConfig& run_config, int world_size, int run_rank)
@@ -75,7 +99,10 @@ PlannedRun::PlannedRun(const RunConfig& run_config, int world_size, int run_rank
   keep_own_units();
   make_schedule();
   planned.visits = visits;
-  plan = strategies.solve(planned, plan_backend(config));
+  const PlannedBackend backend = plan_backend(config);
+  plan = strategies.solve(planned, backend);
+  check_host_communication(config, host_communication(config, mesh, model.parameters), backend,
+                           planned_device(config, backend));
   for (const CommUse& use : partial_gradient_uses(parameters, mesh))
     plan.communication.push_back({"the host", use});
   for (size_t i = 0; i < model.units.size(); ++i) model.units[i]->info = model.unit_infos[i];

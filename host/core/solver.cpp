@@ -148,22 +148,26 @@ void check_devices(const RunConfig& config, const Mesh& mesh, const PlannedBacke
     if (axis.size > 1) check_device(config, backend_of(axis.name, config, backend), device);
 }
 
+void check_use(const std::string& user, const CommUse& use, const RunConfig& config,
+               const PlannedBackend& backend, at::DeviceType device) {
+  const PlannedBackend& used = backend_of(use.axis, config, backend);
+  const auto code = map_dtype(use.dtype);
+  const int device_index = device == at::kCUDA ? CLEAVE_CUDA : CLEAVE_CPU;
+  const uint32_t supported = used.capabilities.dtypes[device_index][use.op];
+  if (code && (supported >> *code & 1u)) return;
+  throw ConfigError(message(
+      user, " uses ", op_name(use.op), " of ", c10::toString(use.dtype), " on ",
+      c10::DeviceTypeName(device, true),
+      use.axis.empty() ? " over all ranks" : message(" along the axis ", use.axis), ", which ",
+      used.origin.text, ": communication ", used.name, " can't do; choose another ",
+      &used == &backend ? "[communication] backend" : backend_key(use.axis, config.communication)));
+}
+
 void check_backends(const RunConfig& config, const Strategies& strategies,
                     const PlannedBackend& backend, at::DeviceType device) {
-  const int device_index = device == at::kCUDA ? CLEAVE_CUDA : CLEAVE_CPU;
   for (const PlannedStrategy& strategy : strategies)
-    for (const CommUse& use : strategy.plan.communication) {
-      const PlannedBackend& used = backend_of(use.axis, config, backend);
-      const auto code = map_dtype(use.dtype);
-      const uint32_t supported = used.capabilities.dtypes[device_index][use.op];
-      if (code && (supported >> *code & 1u)) continue;
-      throw ConfigError(message(side(strategy), " uses ", op_name(use.op), " of ",
-                                c10::toString(use.dtype), " on ", c10::DeviceTypeName(device, true),
-                                " along the axis ", use.axis, ", which ", used.origin.text,
-                                ": communication ", used.name, " can't do; choose another ",
-                                &used == &backend ? "[communication] backend"
-                                                  : backend_key(use.axis, config.communication)));
-    }
+    for (const CommUse& use : strategy.plan.communication)
+      check_use(side(strategy), use, config, backend, device);
 }
 
 bool must_follow(const PlannedStrategy& later, const PlannedStrategy& earlier) {
@@ -213,6 +217,11 @@ std::vector<size_t> solve(const RunConfig& config, const Mesh& mesh, const Strat
   check_devices(config, mesh, backend, device);
   check_backends(config, strategies, backend, device);
   return order(strategies);
+}
+
+void check_host_communication(const RunConfig& config, const std::vector<CommUse>& uses,
+                              const PlannedBackend& backend, at::DeviceType device) {
+  for (const CommUse& use : uses) check_use("the host", use, config, backend, device);
 }
 
 }  // namespace cleave

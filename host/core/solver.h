@@ -39,4 +39,9 @@ std::vector<size_t> solve(const RunConfig& config, const Mesh& mesh,
                           const std::vector<PlannedStrategy>& strategies,
                           const PlannedBackend& backend, at::DeviceType device);
 
+/// The same for what the host itself submits in a run, whatever the strategies do. A use without an
+/// axis is one over all ranks.
+void check_host_communication(const RunConfig& config, const std::vector<CommUse>& uses,
+                              const PlannedBackend& backend, at::DeviceType device);
+
 }  // namespace cleave

@@ -32,9 +32,10 @@ std::string not_found(const std::string& what, cleave_plugin_kind kind, const st
     searched.push_back(folder.string() +
                        (fs::is_directory(folder, ignored) ? "" : " (no such folder)"));
   }
+  const std::string reason = why_not_built(folders, kind, name);
   const std::vector<std::string> present = list_plugins(folders, kind);
   const std::string nearest = nearest_name(name, present);
-  return message(what, " not found in ", join(searched), "; ",
+  return message(what, " not found in ", join(searched), reason.empty() ? "" : ": " + reason, "; ",
                  nearest.empty() ? "" : "did you mean " + nearest + "? ",
                  present.empty() ? message("there is no ", to_string(kind), " plugin there")
                                  : "available: " + join(present),

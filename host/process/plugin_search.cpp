@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
 #include <map>
 #include <set>
 #include <string_view>
@@ -73,6 +74,17 @@ std::optional<fs::path> find_plugin_file(const std::vector<fs::path>& folders,
     if (!found) found = file;
   }
   return found;
+}
+
+std::string why_not_built(const std::vector<fs::path>& folders, cleave_plugin_kind kind,
+                          const std::string& name) {
+  std::string reason;
+  for (const fs::path& folder : folders)
+    if (std::ifstream file(folder / (file_prefix(kind) + name + ".not-built")); file) {
+      std::getline(file, reason);
+      break;
+    }
+  return reason;
 }
 
 std::vector<fs::path> list_plugin_files(const std::vector<fs::path>& folders) {

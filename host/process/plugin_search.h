@@ -24,6 +24,11 @@ std::optional<std::filesystem::path> find_plugin_file(
     const std::vector<std::filesystem::path>& folders, cleave_plugin_kind kind,
     const std::string& name);
 
+/// Why the build that filled one of `folders` left the plugin out, as its CMake files wrote it into
+/// libcleave_<kind>_<name>.not-built; empty where there is no such file.
+std::string why_not_built(const std::vector<std::filesystem::path>& folders,
+                          cleave_plugin_kind kind, const std::string& name);
+
 /// Every plugin file in `folders`, by kind, name and folder; a file that is reached by several ways
 /// under one name is there once.
 std::vector<std::filesystem::path> list_plugin_files(

@@ -41,10 +41,9 @@ class Bootstrap {
 
 /// Ranks as threads of this process: the key-value store is shared by all `world_size` bootstraps.
 std::vector<std::unique_ptr<Bootstrap>> make_thread_bootstraps(int world_size);
-/// Ranks as processes: a c10d::TCPStore at MASTER_ADDR:MASTER_PORT, else at Slurm's first host; it
-/// is opened on the first `set` or `get`, since a backend such as mpi needs none. Rank 0 serves it,
-/// except under torchrun, whose agent does; so rank 0's is destroyed last. A single rank keeps its
-/// keys to itself.
+/// Ranks as processes: a c10d::TCPStore at find_store_address(); it is opened on the first `set` or
+/// `get`, since a backend such as mpi needs none. Rank 0 serves it, except under torchrun, whose
+/// agent does; so rank 0's is destroyed last. A single rank keeps its keys to itself.
 std::unique_ptr<Bootstrap> make_process_bootstrap(const ProcessInfo& process,
                                                   Environment environment = ::getenv);
 
@@ -53,10 +52,14 @@ struct StoreAddress {
   std::string host;
   uint16_t port;
   bool rank_0_serves;  ///< false: torchrun's agent does
-  std::string prefix;  ///< of every key, so that a restarted group never reads its predecessor's
+  /// Of every key: a restarted group never reads its predecessor's, nor a job those of the one that
+  /// has its port.
+  std::string prefix;
 };
 
-/// From MASTER_ADDR and MASTER_PORT, else from Slurm's step. ConfigError that says what to set.
+/// From MASTER_ADDR and MASTER_PORT; without MASTER_ADDR from Slurm's step, or this machine's own
+/// address when Open MPI started all ranks here, with MASTER_PORT or else a port that follows from
+/// the job. ConfigError that says what to set.
 StoreAddress find_store_address(const Environment& environment);
 
 }  // namespace cleave

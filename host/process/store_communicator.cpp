@@ -78,6 +78,7 @@ class StoreBackend final : public Backend {
   }
   std::string await(const std::string& key, int from, const cleave_collective& call,
                     Clock::time_point deadline);
+  std::string take(int from, const cleave_collective& call, Clock::time_point deadline);
   void set(const std::string& key, const std::string& value);
   bool is_aborted() const;
 
@@ -143,6 +144,15 @@ std::string StoreBackend::await(const std::string& key, int from, const cleave_c
   }
 }
 
+// What a rank says in this operation, by rank 0, which alone reads it.
+std::string StoreBackend::take(int from, const cleave_collective& call,
+                               Clock::time_point deadline) {
+  const std::string name = key(std::to_string(from));
+  std::string text = await(name, from, call, deadline);
+  bootstrap_.remove(name);
+  return text;
+}
+
 // Rank 0 collects and tells all. When it has heard from every rank, all are past the operation
 // before, whose keys go; so the store never holds more than two operations.
 std::vector<std::string> StoreBackend::exchange(const std::string& mine,
@@ -153,9 +163,7 @@ std::vector<std::string> StoreBackend::exchange(const std::string& mine,
   std::string all;
   if (rank() == 0) {
     for (int from = 0; from < size(); ++from) {
-      const std::string name = key(std::to_string(from));
-      const std::string text = from == 0 ? mine : await(name, from, call, deadline);
-      if (from != 0) bootstrap_.remove(name);
+      const std::string text = from == 0 ? mine : take(from, call, deadline);
       const auto length = static_cast<uint64_t>(text.size());
       all.append(reinterpret_cast<const char*>(&length), sizeof length).append(text);
     }
@@ -212,13 +220,16 @@ void StoreBackend::perform(const cleave_collective& call) {
   }
 }
 
-// Nobody leaves while another one may still wait for what it says.
+// Rank 0 leaves last: where it serves the store, the store goes with it, and the others may still
+// wait there for the last answer.
 void StoreBackend::finalize() {
-  cleave_collective barrier{};
-  barrier.op = CLEAVE_BARRIER;
-  barrier.timeout_ms = kFarewellMs;
+  cleave_collective farewell{};
+  farewell.timeout_ms = kFarewellMs;
+  const auto deadline = Clock::now() + std::chrono::milliseconds(kFarewellMs);
+  ++number_;
   try {
-    exchange("", barrier);
+    if (rank() != 0) return set(key(std::to_string(rank())), "");
+    for (int from = 1; from < size(); ++from) take(from, farewell, deadline);
   } catch (const Ended& ended) {
     throw RuntimeError(ended.text);
   }

@@ -23,7 +23,7 @@ struct TcpStore::State {
     throw RuntimeError(message("bootstrap: key-value store at ", address.host, ":", address.port,
                                ": ", first_line(error.what()),
                                "; check that rank 0 runs on that host and that the port is free "
-                               "and reachable (MASTER_ADDR, MASTER_PORT)"));
+                               "and reachable; MASTER_ADDR and MASTER_PORT set others"));
   }
 };
 

@@ -186,23 +186,40 @@ void capabilities_thunk(cleave_communicator* c, cleave_capabilities* out) {
 const char* describe_thunk(cleave_communicator* c) {
   return self(c).backend->describe().c_str();
 }
+/// Whether the communicator can do such an operation.
+void check_question(const Communicator& communicator, int32_t op, int32_t dtype, int64_t bytes,
+                    int32_t device) {
+  cleave_collective call{};
+  call.struct_size = sizeof call;
+  call.op = op;
+  call.dtype = dtype;
+  call.device = device;
+  check_known(communicator, call);
+  check_capability(communicator, call);
+  if (bytes < 0) refuse(CLEAVE_INVALID, op_name(op), ": ", bytes, " bytes is negative");
+}
 const char* algorithm_thunk(cleave_communicator* c, int32_t op, int32_t dtype, int64_t bytes,
                             int32_t device) {
   const char* name = nullptr;
   guarded([&] {
-    cleave_collective call{};
-    call.struct_size = sizeof call;
-    call.op = op;
-    call.dtype = dtype;
-    call.device = device;
-    check_known(self(c), call);
-    check_capability(self(c), call);
-    if (bytes < 0) refuse(CLEAVE_INVALID, op_name(op), ": ", bytes, " bytes is negative");
+    check_question(self(c), op, dtype, bytes, device);
     name = self(c).backend->algorithm(static_cast<cleave_op>(op), static_cast<cleave_dtype>(dtype),
                                       bytes, static_cast<cleave_device>(device));
     return CLEAVE_OK;
   });
   return name;
+}
+double network_bytes_thunk(cleave_communicator* c, int32_t op, int32_t dtype, int64_t bytes,
+                           int32_t device) {
+  double sent = -1;
+  guarded([&] {
+    check_question(self(c), op, dtype, bytes, device);
+    sent =
+        self(c).backend->network_bytes(static_cast<cleave_op>(op), static_cast<cleave_dtype>(dtype),
+                                       bytes, static_cast<cleave_device>(device));
+    return CLEAVE_OK;
+  });
+  return sent;
 }
 const char* error_thunk(cleave_communicator*) {
   return last_error.c_str();
@@ -298,6 +315,7 @@ constexpr cleave_communicator_api kApi = {
     capabilities_thunk,
     describe_thunk,
     algorithm_thunk,
+    network_bytes_thunk,
     error_thunk,
     submit_thunk,
     poll_thunk,

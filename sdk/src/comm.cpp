@@ -83,6 +83,14 @@ std::string Comm::algorithm(cleave_op op, at::ScalarType dtype, int64_t bytes,
   return name;
 }
 
+double Comm::network_bytes(cleave_op op, at::ScalarType dtype, int64_t bytes,
+                           at::DeviceType device) const {
+  const auto mapped_dtype = map_dtype(dtype);
+  const auto mapped_device = map_device(device);
+  if (!mapped_dtype || !mapped_device) return -1;
+  return core_->api->network_bytes(core_->communicator, op, *mapped_dtype, bytes, *mapped_device);
+}
+
 void Comm::set_trace(CommTrace trace) {
   core_->trace = std::move(trace);
 }

@@ -71,9 +71,26 @@ TEST(Algorithm, SumsThatMustBeRoundedOnceAreNotPassedOn) {
                 Algorithm::direct);
       Policy ordered = policy();
       ordered.deterministic = true;
-      const Algorithm sums = choose(CLEAVE_ALL_REDUCE, bytes, shape, ordered);
-      EXPECT_TRUE(sums == Algorithm::direct || sums == Algorithm::direct_then_ring);
+      for (const cleave_op op : {CLEAVE_ALL_REDUCE, CLEAVE_REDUCE_SCATTER}) {
+        const Algorithm sums = choose(op, bytes, shape, ordered);
+        EXPECT_TRUE(sums == Algorithm::direct || sums == Algorithm::direct_then_ring ||
+                    sums == Algorithm::ordered_levels);
+        const Algorithm both = choose(op, bytes, shape, ordered, CLEAVE_BFLOAT16);
+        EXPECT_TRUE(both == Algorithm::direct || both == Algorithm::direct_then_ring);
+      }
     }
+}
+
+TEST(Algorithm, OrderedSumsKeepBytesOffTheNetworkToo) {
+  Policy ordered = policy();
+  ordered.deterministic = true;
+  for (const cleave_op op : {CLEAVE_ALL_REDUCE, CLEAVE_REDUCE_SCATTER})
+    EXPECT_EQ(choose(op, 64 * kMiB, kLevels, ordered), Algorithm::ordered_levels);
+  EXPECT_EQ(choose(CLEAVE_ALL_GATHER, 64 * kMiB, kLevels, ordered), Algorithm::two_level);
+  EXPECT_EQ(choose(CLEAVE_ALL_REDUCE, 64 * kMiB, kFlat, ordered), Algorithm::direct_then_ring);
+  Shape scattered = kLevels;
+  scattered.is_consecutive = false;
+  EXPECT_EQ(choose(CLEAVE_REDUCE_SCATTER, 64 * kMiB, scattered, ordered), Algorithm::direct);
 }
 
 TEST(Algorithm, WhatIsForcedIsUsedWhereItCan) {
@@ -88,6 +105,8 @@ TEST(Algorithm, WhatIsForcedIsUsedWhereItCan) {
   forced.forced = Algorithm::two_level;
   EXPECT_EQ(choose(CLEAVE_ALL_REDUCE, 64, kLevels, forced), Algorithm::two_level);
   EXPECT_EQ(choose(CLEAVE_ALL_REDUCE, 64, kOneMachine, forced), Algorithm::shared);
+  forced.deterministic = true;
+  EXPECT_EQ(choose(CLEAVE_ALL_REDUCE, 64, kLevels, forced), Algorithm::ordered_levels);
 }
 
 TEST(Algorithm, NamesGoBothWays) {

@@ -35,6 +35,9 @@ class FakeBackend final : public Backend {
   const char* algorithm(cleave_op, cleave_dtype, int64_t bytes, cleave_device) const override {
     return bytes < 100 ? "short" : "long";
   }
+  double network_bytes(cleave_op, cleave_dtype, int64_t bytes, cleave_device) const override {
+    return static_cast<double>(3 * bytes);
+  }
   std::unique_ptr<Operation> submit(const cleave_collective& call) override {
     if (call.tag == 13) throw std::runtime_error("unlucky tag");
     return std::make_unique<FakeOperation>(call.tag == 7 ? CLEAVE_FAILED : CLEAVE_OK);
@@ -128,6 +131,16 @@ TEST_F(BackendTable, NamesNoAlgorithmForWhatItCanNotDo) {
   EXPECT_EQ(name(CLEAVE_ALL_REDUCE, CLEAVE_FLOAT32, -1, CLEAVE_CPU), nullptr);
   EXPECT_EQ(name(CLEAVE_NUM_OPS, CLEAVE_FLOAT32, 99, CLEAVE_CPU), nullptr);
   EXPECT_EQ(name(CLEAVE_BROADCAST, CLEAVE_NUM_DTYPES, 99, CLEAVE_CPU), nullptr);
+}
+
+TEST_F(BackendTable, KnowsNoNetworkBytesOfWhatItCanNotDo) {
+  const auto bytes = [&](int32_t op, int32_t dtype, int64_t bytes, int32_t device) {
+    return c_->api->network_bytes(c_, op, dtype, bytes, device);
+  };
+  EXPECT_EQ(bytes(CLEAVE_ALL_REDUCE, CLEAVE_FLOAT32, 100, CLEAVE_CPU), 300);
+  EXPECT_LT(bytes(CLEAVE_ALL_REDUCE, CLEAVE_INT32, 100, CLEAVE_CPU), 0);
+  EXPECT_LT(bytes(CLEAVE_ALL_REDUCE, CLEAVE_FLOAT32, -1, CLEAVE_CPU), 0);
+  EXPECT_LT(bytes(CLEAVE_NUM_OPS, CLEAVE_FLOAT32, 100, CLEAVE_CPU), 0);
 }
 
 TEST_F(BackendTable, RefusesBrokenArguments) {

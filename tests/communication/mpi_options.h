@@ -17,6 +17,7 @@ inline std::vector<cleave_option_value> mpi_options(const Variant& variant,
           {"max_message_bytes", CLEAVE_OPTION_BYTES, max_message_bytes, 0, "", nullptr, 0},
           {"algorithm", CLEAVE_OPTION_ENUM, 0, 0, variant.algorithm, nullptr, 0},
           {"link_file", CLEAVE_OPTION_PATH, 0, 0, link_file, nullptr, 0},
+          {"wire", CLEAVE_OPTION_ENUM, 0, 0, variant.wire, nullptr, 0},
           {"pml", CLEAVE_OPTION_ENUM, 0, 0, pml, nullptr, 0},
           {"devices", CLEAVE_OPTION_STRING_LIST, 0, 0, "", nullptr, 0}};
 }

@@ -28,9 +28,12 @@ class World {
   }
 
   int size() const { return bootstrap_.world_size; }
+  int ranks_per_machine() const { return bootstrap_.local_size; }
+  bool has_machines() const { return bootstrap_.local_size < bootstrap_.world_size; }
 
   Communicator& get(const Variant& variant) {
-    auto& entry = roots_[{variant.segment_bytes, variant.algorithm, variant.deterministic}];
+    auto& entry =
+        roots_[{variant.segment_bytes, variant.algorithm, variant.deterministic, variant.wire}];
     if (!entry) entry = std::make_unique<Communicator>(create(variant));
     return *entry;
   }
@@ -59,7 +62,8 @@ class World {
   }
 
   cleave_bootstrap bootstrap_{};
-  std::map<std::tuple<int64_t, std::string, bool>, std::unique_ptr<Communicator>> roots_;
+  std::map<std::tuple<int64_t, std::string, bool, std::string>, std::unique_ptr<Communicator>>
+      roots_;
 };
 
 World& world() {
@@ -83,16 +87,26 @@ std::string backend_name() {
   return "mpi";
 }
 
+int ranks_per_machine(int) {
+  return world().ranks_per_machine();
+}
+
 std::vector<Variant> variants() {
   const int size = world().size();
-  return {{size, 0},
-          {size, 0, "direct"},
-          {size, kSmallSegments, "ring"},
-          {size, 1 << 17, "ring"},
-          {size, 1 << 17, "halving-doubling"},
-          {size, 1 << 12, "two-level"},  // between machines; else as auto
-          {size, 0, "auto", true},
-          {size, kSmallSegments, "ring", true}};
+  std::vector<Variant> all = {{size, 0},
+                              {size, 0, "direct"},
+                              {size, kSmallSegments, "ring"},
+                              {size, 1 << 17, "ring"},
+                              {size, 1 << 17, "halving-doubling"},
+                              {size, 0, "auto", true},
+                              {size, kSmallSegments, "ring", true}};
+  if (world().has_machines())
+    all.insert(all.end(), {{size, kSmallSegments, "two-level"},
+                           {size, kSmallSegments, "two-level", true},
+                           {size, kSmallSegments, "ring", false, "packed"},
+                           {size, 0, "auto", false, "packed"},
+                           {size, 0, "auto", true, "packed"}});
+  return all;
 }
 
 void run_ranks(const Variant& variant, const std::function<void(Communicator&)>& body) {

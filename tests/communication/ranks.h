@@ -22,6 +22,7 @@ struct Variant {
   int64_t segment_bytes;           // of backends that have segments; 0: their default
   const char* algorithm = "auto";  // of backends that have a choice
   bool deterministic = false;      // told so at creation; `local` always is
+  const char* wire = "plain";      // mpi
 };
 void PrintTo(const Variant& variant, std::ostream* out);
 
@@ -76,6 +77,8 @@ cleave_collective transfer(cleave_op op, cleave_dtype dtype, void* data, int64_t
 std::vector<Variant> variants();
 /// "local", "mpi" or "nccl".
 std::string backend_name();
+/// Of `ranks` ranks, those that are on one machine with the first.
+int ranks_per_machine(int ranks);
 /// Where its buffers are.
 cleave_device backend_device();
 /// Runs `body` on every rank with a communicator over all of them that no other test has used.

@@ -78,5 +78,21 @@ TEST(RunFigures, AreReadUpToTheLastWholeLine) {
   EXPECT_TRUE(read_figures(folder.path() / "none").loss.empty());
 }
 
+TEST(StepCounter, CountsWholeLinesAsTheFileGrows) {
+  const TemporaryFolder folder;
+  const auto file = folder.path() / "metrics.jsonl";
+  StepCounter steps(file);
+  EXPECT_EQ(steps.count(), 0);
+  const auto grow = [&](const std::string& text) {
+    std::ofstream(file, std::ios::app) << text;
+    return steps.count();
+  };
+  EXPECT_EQ(grow("{\"step\":1}\n{\"step\":2}\n{\"st"), 2);
+  EXPECT_EQ(steps.count(), 2);
+  EXPECT_EQ(grow("ep\":3}"), 2);
+  EXPECT_EQ(grow("\n"), 3);
+  EXPECT_EQ(grow("{\"step\":4}\n"), 4);
+}
+
 }  // namespace
 }  // namespace cleave::test

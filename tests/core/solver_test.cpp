@@ -147,6 +147,27 @@ TEST_F(SolverTest, AsksTheInnerBackendForTheInnerGroupsAlone) {
        "choose another [communication.data] inner_backend"});
 }
 
+TEST_F(SolverTest, RefusesWhatTheHostItselfNeeds) {
+  add_backend("fibre", &AxisBackends::backend);
+  const auto refusal = [&](const CommUse& use) -> std::string {
+    try {
+      check_host_communication(config_, {use}, backend_, at::kCPU);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const CommUse norm{"", CLEAVE_ALL_REDUCE, at::kDouble, 0};
+  EXPECT_EQ(refusal(norm), "");
+  EXPECT_EQ(refusal({"data", CLEAVE_REDUCE_SCATTER, at::kLong, 0}),
+            "the host uses reduce_scatter of Long on cpu along the axis data, which run.toml:5:1: "
+            "communication fibre can't do; choose another [communication.data] backend");
+  backend_.capabilities.dtypes[CLEAVE_CPU][CLEAVE_ALL_REDUCE] = 1u << CLEAVE_FLOAT32;
+  EXPECT_EQ(refusal(norm),
+            "the host uses all_reduce of Double on cpu over all ranks, which run.toml:3:1: "
+            "communication wire can't do; choose another [communication] backend");
+}
+
 TEST_F(SolverTest, RefusesAnInnerBackendOfAnAxisThatNobodyDivides) {
   add_backend("fibre", &AxisBackends::inner_backend);
   config_.origins["communication.data.inner_backend"] = {"run.toml:5:1"};
@@ -191,8 +212,8 @@ TEST_F(SolverTest, RefusesABackendThatMovesOtherMemory) {
   add_backend("card", &AxisBackends::backend);
   for (uint32_t& dtypes : backend_.others.back().capabilities.dtypes[CLEAVE_CPU]) dtypes = 0;
   for (uint32_t& dtypes : backend_.others.back().capabilities.dtypes[CLEAVE_CUDA]) dtypes = ~0u;
-  expect_refusal({"run.toml:5:1: communication card moves no cpu memory", "train.device (default) is cpu",
-                  "use device = \"cuda\""});
+  expect_refusal({"run.toml:5:1: communication card moves no cpu memory",
+                  "train.device (default) is cpu", "use device = \"cuda\""});
 }
 
 TEST_F(SolverTest, BackendOfAnAxisOfOneRankMayMoveOtherMemory) {

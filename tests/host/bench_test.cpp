@@ -33,6 +33,7 @@ void expect_whole(const nlohmann::json& result, int ranks, size_t sizes) {
     EXPECT_LE(row.at("median_us"), row.at("p75_us"));
     EXPECT_GE(row.at("repetitions"), 10);
     EXPECT_GE(row.at("bytes"), row.at("asked_bytes"));
+    EXPECT_EQ(row.at("network_formula_bytes"), 0);  // one machine
     EXPECT_EQ(row.at("algbw_gb_s") > 0.0, row.at("op") != "barrier");
   }
   EXPECT_EQ(ops, kOps);
@@ -114,6 +115,17 @@ TEST(Bench, BusBandwidthAndSentBytesFollowTheFactors) {
   expect_factor("send_recv", 1, 4 * 4096.0);
 }
 
+TEST(Bench, TakesTheBackendsOptions) {
+  const TemporaryFolder folder;
+  const Outcome run = run_command(
+      "mpirun -np 2 host bench --op all_reduce --bytes 100000 --json bench.json "
+      "--set communication.mpi.algorithm=ring --set train.deterministic=false",
+      folder.path());
+  ASSERT_EQ(run.exit_code, 0) << run.output;
+  EXPECT_EQ(find_row(read_json(folder.path() / "bench.json"), "all_reduce", 100000).at("algorithm"),
+            "ring");
+}
+
 TEST(Bench, OneRankIsMeasuredWithoutALauncher) {
   const TemporaryFolder folder;
   const Outcome run = run_command("host bench --bytes 64", folder.path());
@@ -156,6 +168,9 @@ TEST(Bench, RefusesBadInputBeforeAnythingRuns) {
       {"--ranks 0", "--ranks 0; valid: 1 to 64"},
       {"--backend mpi", "use backend = \"local\""},
       {"--json missing/bench.json", "missing"},
+      {"--set communication.mpi.algorithm=ring", "valid: communication.local.<option>"},
+      {"--set communication.local.algorithm=ring", "--set communication.local.algorithm=ring"},
+      {"--set algorithm", "no = in it"},
   };
   for (const auto& [arguments, text] : cases) {
     const std::string ranks = std::string(arguments).starts_with("--ranks") ? "" : "--ranks 2 ";

@@ -36,6 +36,53 @@ TEST(Netlab, CountersOfTheLinkAgreeWithTheFormula) {
   EXPECT_LT(row.at("busbw_gb_s"), 0.125) << run.output;
 }
 
+/// Runs `host bench` on nodes of 1 Gbit/s; every row's counters against its formula.
+void expect_formulas(const std::string& nodes, const std::string& arguments) {
+  const TemporaryFolder folder;
+  const Outcome run = run_command(kNetlab + " " + nodes + " --rate 1gbit -- host bench " +
+                                      arguments + " --bytes 2MiB --json bench.json",
+                                  folder.path());
+  if (run.exit_code == kCanNot) GTEST_SKIP() << run.output;
+  ASSERT_EQ(run.exit_code, 0) << run.output;
+  std::ifstream file(folder.path() / "bench.json");
+  for (const auto& row : nlohmann::json::parse(file).at("rows")) {
+    SCOPED_TRACE(row.dump());
+    const double formula = row.at("network_formula_bytes");
+    EXPECT_EQ(formula == 0, row.at("op") == "barrier");
+    EXPECT_NEAR(row.at("network_bytes"), formula, formula > 0 ? 0.03 * formula : 10'000);
+  }
+}
+
+TEST(Netlab, CountersAgreeWhereRanksShareNodes) {
+  expect_formulas("--nodes 2 --ranks-per-node 2", "--op all_reduce,broadcast,send_recv,barrier");
+}
+
+TEST(Netlab, CountersAgreeForSumsThatAreRoundedOnce) {
+  expect_formulas("--nodes 3", "--op all_reduce,send_recv --dtype bfloat16");
+}
+
+TEST(Netlab, PackedMessagesTrainToTheSameBits) {
+  std::vector<std::string> losses[2], norms[2];
+  for (const int is_packed : {0, 1}) {
+    const TemporaryFolder folder;
+    const auto config = write_run(folder.path(), {{"model.hidden_size", "96"},
+                                                  {"train.steps", "4"},
+                                                  {"strategy.ddp.bucket_bytes", "1000000"}});
+    const Outcome run = run_command(
+        kNetlab + " --nodes 2 --ranks-per-node 2 --rate none -- host --config " + config.string() +
+            " --set communication.mpi.wire=" + (is_packed ? "packed" : "plain"),
+        folder.path());
+    if (run.exit_code == kCanNot) GTEST_SKIP() << run.output;
+    ASSERT_EQ(run.exit_code, 0) << run.output;
+    EXPECT_EQ(run.contains("floats packed"), is_packed == 1) << run.output;
+    losses[is_packed] = metric(folder.path(), "loss");
+    norms[is_packed] = metric(folder.path(), "grad_norm");
+  }
+  EXPECT_EQ(losses[0].size(), 4);
+  EXPECT_EQ(losses[0], losses[1]);
+  EXPECT_EQ(norms[0], norms[1]);
+}
+
 /// A command of this text for every rank; `lab` will hold the folder that the lab gave to all.
 std::string write_command(const std::filesystem::path& folder, const std::string& text) {
   const std::filesystem::path file = folder / "command.sh";

@@ -162,6 +162,21 @@ TEST(ProcessBootstrap, JoinsTheStoreOfTorchrunsAgent) {
   EXPECT_EQ(get(*agent, "key").value, "x");
 }
 
+TEST(ProcessBootstrap, SaysWhatToSetWhenItsPortIsTaken) {
+  const std::string port = std::to_string(free_port());
+  const Environment environment = make_environment({{"OMPI_COMM_WORLD_SIZE", "2"},
+                                                    {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
+                                                    {"PMIX_NAMESPACE", "job"},
+                                                    {"MASTER_PORT", port}});
+  const auto other_job = make_process_bootstrap({0, 2, 0, 2, "Open MPI"}, environment);
+  ASSERT_EQ(set(*other_job, "key", "x"), CLEAVE_OK) << other_job->error();
+  const auto rank_0 = make_process_bootstrap({0, 2, 0, 2, "Open MPI"}, environment);
+  EXPECT_EQ(set(*rank_0, "key", "x"), CLEAVE_FAILED);
+  EXPECT_NE(rank_0->error().find("key-value store at 127.0.0.1:" + port), std::string::npos)
+      << rank_0->error();
+  EXPECT_NE(rank_0->error().find("MASTER_PORT"), std::string::npos) << rank_0->error();
+}
+
 TEST(ProcessBootstrap, NamesTheAddressThatDoesNotAnswer) {
   const std::string port = std::to_string(free_port());
   const auto rank_1 = make_process_bootstrap(

@@ -127,6 +127,15 @@ TEST_F(Loader, SuggestsTheNearestNameAndShowsWhereItLooked) {
   EXPECT_NE(text.find("minor-above, misnamed, "), std::string::npos) << text;
 }
 
+TEST_F(Loader, SaysWhyTheBuildLeftAPluginOut) {
+  write_file(folder_.path() / "libcleave_communication_absent.not-built",
+             "not built: no library\n");
+  search({kFixtures, folder_.path()});
+  const std::string text = error_of(CLEAVE_COMMUNICATION, "absent");
+  EXPECT_NE(text.find(": not built: no library; "), std::string::npos) << text;
+  EXPECT_EQ(error_of(CLEAVE_STRATEGY, "absent").find("built"), std::string::npos);
+}
+
 TEST_F(Loader, MarksFoldersThatDoNotExist) {
   ::setenv("CLEAVE_PLUGIN_PATH", "/nowhere/plugins::", 1);
   EXPECT_NE(error_of(CLEAVE_COMMUNICATION, "absent").find("/nowhere/plugins (no such folder)"),

@@ -87,6 +87,21 @@ TEST(Control, RanksThatDifferAreToldOverTheStore) {
   }
 }
 
+TEST(Control, BackendsThatCanNotSumWhatTheHostCountsAreRefused) {
+  const test::TemporaryFolder folder;
+  RunConfig config = test::tiny_config(folder);
+  config.communication.backend.name = kNarrow;
+  try {
+    test::run_ranks(config, 3);
+    FAIL() << "accepted";
+  } catch (const ConfigError& error) {
+    EXPECT_NE(std::string(error.what())
+                  .find("the host uses all_reduce of Long on cpu along the axis data, which "),
+              std::string::npos)
+        << error.what();
+  }
+}
+
 TEST(Control, BenchmarksAgreeOverTheStore) {
   BenchRequest request;
   request.backend = kNarrow;

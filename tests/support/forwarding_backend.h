@@ -35,6 +35,10 @@ class ForwardingBackend : public Backend {
                         cleave_device device) const override {
     return backend_->algorithm(op, dtype, bytes, device);
   }
+  double network_bytes(cleave_op op, cleave_dtype dtype, int64_t bytes,
+                       cleave_device device) const override {
+    return backend_->network_bytes(op, dtype, bytes, device);
+  }
   void group_begin() override { backend_->group_begin(); }
   void group_end() override { backend_->group_end(); }
   void* allocate(uint64_t bytes, cleave_device device) override {

@@ -61,6 +61,7 @@ class LocalBackend final : public Backend {
   cleave_capabilities capabilities() const override { return cpu_capabilities(); }
   const std::string& describe() const override { return description_; }
   const char* algorithm(cleave_op op, cleave_dtype, int64_t, cleave_device) const override;
+  double network_bytes(cleave_op, cleave_dtype, int64_t, cleave_device) const override { return 0; }
 
   std::unique_ptr<Operation> submit(const cleave_collective& collective) override;
   void group_begin() override {}  // submit never waits

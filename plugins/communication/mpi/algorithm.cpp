@@ -16,12 +16,13 @@ constexpr int64_t kMaxFanOutBytes = 256 * 1024;
 // How fast a core adds what it has received to its own.
 constexpr double kSumGbS = 5;
 
-constexpr std::array<std::pair<Algorithm, const char*>, 10> kNames = {{
+constexpr std::array<std::pair<Algorithm, const char*>, 11> kNames = {{
     {Algorithm::automatic, "auto"},
     {Algorithm::direct, "direct"},
     {Algorithm::ring, "ring"},
     {Algorithm::halving, "halving-doubling"},
     {Algorithm::two_level, "two-level"},
+    {Algorithm::ordered_levels, "two-level, ordered"},
     {Algorithm::shared, "shared-memory"},
     {Algorithm::direct_then_ring, "direct + ring"},
     {Algorithm::chain, "chain"},
@@ -32,7 +33,8 @@ constexpr std::array<std::pair<Algorithm, const char*>, 10> kNames = {{
 /// A reduction or gather to be done.
 struct Question {
   cleave_op op;
-  bool is_exact;  // each element's sum in rank order, rounded once
+  bool is_rounded;  // a sum of 16-bit floats, to be rounded once
+  bool is_ordered;  // a sum in the order that Policy::deterministic means
   double bytes;
   const Shape& shape;
   const Policy& policy;
@@ -40,23 +42,27 @@ struct Question {
 
 bool can_do(const Question& q, Algorithm algorithm) {
   const bool gathers_only = q.op == CLEAVE_ALL_GATHER;
+  const bool is_exact = q.is_rounded || q.is_ordered;
+  const bool has_levels =
+      q.shape.has_levels && (q.op == CLEAVE_ALL_REDUCE || q.shape.is_consecutive);
   switch (algorithm) {
     case Algorithm::shared:
       return q.shape.is_shared;
     case Algorithm::direct:  // large ones would all arrive at one port at once
-      return (q.op == CLEAVE_REDUCE_SCATTER && q.is_exact) ||
+      return (q.op == CLEAVE_REDUCE_SCATTER && is_exact) ||
              q.bytes * (q.shape.ranks - 1) <= static_cast<double>(kMaxFanOutBytes);
     case Algorithm::direct_then_ring:
-      return q.op == CLEAVE_ALL_REDUCE && q.is_exact;
+      return q.op == CLEAVE_ALL_REDUCE && is_exact;
     case Algorithm::ring:
-      return gathers_only || !q.is_exact;
+      return gathers_only || !is_exact;
     case Algorithm::halving:
-      return (gathers_only || !q.is_exact) &&
+      return (gathers_only || !is_exact) &&
              std::has_single_bit(static_cast<unsigned>(q.shape.ranks)) &&
              q.bytes <= static_cast<double>(q.policy.max_message_bytes);
     case Algorithm::two_level:
-      return q.shape.has_levels && (gathers_only || !q.is_exact) &&
-             (q.op == CLEAVE_ALL_REDUCE || q.shape.is_consecutive);
+      return has_levels && (gathers_only || !is_exact);
+    case Algorithm::ordered_levels:
+      return has_levels && !gathers_only && q.is_ordered && !q.is_rounded;
     default:
       return false;
   }
@@ -79,6 +85,7 @@ double cost(const Question& q, Algorithm algorithm) {
       return link.us(phases * std::bit_width(static_cast<unsigned>(n - 1)), phases * k * crossing) +
              (q.op == CLEAVE_ALL_GATHER ? 0 : q.bytes / (kSumGbS * 1e3));
     case Algorithm::two_level:
+    case Algorithm::ordered_levels:
       return link.us(phases * (machines - 1), phases * crossing);
     default:  // direct_then_ring
       return link.us(n, k * crossing + (n - 1) / n * q.bytes);
@@ -88,11 +95,14 @@ double cost(const Question& q, Algorithm algorithm) {
 Algorithm choose(const Question& q) {
   if (q.shape.ranks == 1) return Algorithm::direct;
   if (can_do(q, q.policy.forced)) return q.policy.forced;
+  if (q.policy.forced == Algorithm::two_level && can_do(q, Algorithm::ordered_levels))
+    return Algorithm::ordered_levels;
   if (q.shape.is_shared) return Algorithm::shared;
   Algorithm best = Algorithm::automatic;
   double least = 0;
-  for (const Algorithm candidate : {Algorithm::direct, Algorithm::two_level, Algorithm::ring,
-                                    Algorithm::halving, Algorithm::direct_then_ring}) {
+  for (const Algorithm candidate :
+       {Algorithm::direct, Algorithm::two_level, Algorithm::ordered_levels, Algorithm::ring,
+        Algorithm::halving, Algorithm::direct_then_ring}) {
     if (!can_do(q, candidate)) continue;
     const double us = cost(q, candidate);
     if (best != Algorithm::automatic && us >= least) continue;
@@ -114,8 +124,9 @@ Algorithm choose_algorithm(cleave_op op, cleave_dtype dtype, cleave_reduction re
     case CLEAVE_ALL_REDUCE:
     case CLEAVE_REDUCE_SCATTER:
     case CLEAVE_ALL_GATHER:
-      return choose({op, reduction == CLEAVE_SUM && (is_half || policy.deterministic),
-                     static_cast<double>(bytes), shape, policy});
+      return choose({op, reduction == CLEAVE_SUM && is_half,
+                     reduction == CLEAVE_SUM && policy.deterministic, static_cast<double>(bytes),
+                     shape, policy});
     case CLEAVE_ALL_TO_ALL:
       return is_shared && !is_uneven ? Algorithm::shared : Algorithm::direct;
     case CLEAVE_BROADCAST:

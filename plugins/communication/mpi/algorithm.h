@@ -19,6 +19,7 @@ enum class Algorithm {
   ring,              ///< in segments, always to the next rank
   halving,           ///< recursive halving and doubling
   two_level,         ///< in shared memory inside a machine, a ring across machines
+  ordered_levels,    ///< the same with direct sums across machines, added in their order
   shared,            ///< in shared memory
   direct_then_ring,  ///< all_reduce: direct reduce-scatter, ring all-gather
   chain,             ///< broadcast, in segments from rank to rank
@@ -38,8 +39,10 @@ struct Shape {
 
 struct Policy {
   Algorithm forced = Algorithm::automatic;  ///< used wherever it can do the operation
-  bool deterministic = false;               ///< every sum in rank order
-  int64_t max_message_bytes = 0;            ///< of one MPI call
+  /// Every sum in one order: that of the ranks, where levels exist inside a machine, and then that
+  /// of the machines.
+  bool deterministic = false;
+  int64_t max_message_bytes = 0;  ///< of one MPI call
   Link link;
 };
 

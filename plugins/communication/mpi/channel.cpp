@@ -1,12 +1,20 @@
 #include "channel.h"
 
 #include "cleave/error.h"
+#include "packing.h"
 
 namespace cleave::mpi {
 namespace {
 
 // Every MPI has tags up to 2^15 - 1. A tag comes back after this many collectives.
 constexpr int64_t kCollectiveTags = 1 << 14;
+
+// Below, a message costs its latency, whatever its bytes.
+constexpr int64_t kMinPackedBytes = 4 * 1024;
+
+bool is_packed(const Channel& channel, int peer, cleave_dtype dtype, int64_t bytes) {
+  return can_pack(dtype) && bytes >= kMinPackedBytes && channel.packs_to[static_cast<size_t>(peer)];
+}
 
 }  // namespace
 
@@ -35,15 +43,30 @@ Window::Entry& Window::add(int64_t receive_bytes, int peer) {
   return entry;
 }
 
-void Window::send(const Channel& channel, const void* data, int64_t bytes, int peer, int tag) {
-  check(MPI_Isend(data, static_cast<int>(bytes), MPI_BYTE, peer, tag, channel.comm,
-                  &add(-1, peer).request),
+void Window::send(const Channel& channel, const void* data, int64_t bytes, int peer, int tag,
+                  cleave_dtype dtype) {
+  Entry& entry = add(-1, peer);
+  if (is_packed(channel, peer, dtype, bytes)) {
+    entry.packed = channel.scratch->take(max_packed_bytes(dtype, bytes));
+    bytes = pack(dtype, data, bytes, entry.packed.data());
+    data = entry.packed.data();
+  }
+  check(MPI_Isend(data, static_cast<int>(bytes), MPI_BYTE, peer, tag, channel.comm, &entry.request),
         "MPI_Isend");
 }
 
-void Window::receive(const Channel& channel, void* data, int64_t bytes, int peer, int tag) {
-  check(MPI_Irecv(data, static_cast<int>(bytes), MPI_BYTE, peer, tag, channel.comm,
-                  &add(bytes, peer).request),
+void Window::receive(const Channel& channel, void* data, int64_t bytes, int peer, int tag,
+                     cleave_dtype dtype) {
+  Entry& entry = add(bytes, peer);
+  if (is_packed(channel, peer, dtype, bytes)) {
+    const int64_t most = max_packed_bytes(dtype, bytes);
+    entry.packed = channel.scratch->take(most);
+    entry.dtype = dtype;
+    entry.target = data;
+    bytes = most;
+    data = entry.packed.data();
+  }
+  check(MPI_Irecv(data, static_cast<int>(bytes), MPI_BYTE, peer, tag, channel.comm, &entry.request),
         "MPI_Irecv");
 }
 
@@ -61,15 +84,22 @@ bool Window::pop() {
   check(code, "MPI_Test");
   if (!done) return false;
   ++finished_;
-  if (entry.receive_bytes >= 0) {
-    int bytes = 0;
-    check(MPI_Get_count(&status, MPI_BYTE, &bytes), "MPI_Get_count");
-    if (bytes != entry.receive_bytes)
-      throw RuntimeError(message("rank ", entry.peer, " sent ", bytes, " bytes, expected ",
-                                 entry.receive_bytes,
-                                 "; the ranks' calls differ in order or size"));
-  }
+  if (entry.receive_bytes >= 0) settle(entry, status);
+  entry.packed = {};
   return true;
+}
+
+/// What has arrived is what was expected, and where it belongs.
+void Window::settle(Entry& entry, const MPI_Status& status) {
+  int bytes = 0;
+  check(MPI_Get_count(&status, MPI_BYTE, &bytes), "MPI_Get_count");
+  const bool is_right = entry.packed ? unpack(entry.dtype, entry.packed.data(), bytes, entry.target,
+                                              entry.receive_bytes)
+                                     : bytes == entry.receive_bytes;
+  if (!is_right)
+    throw RuntimeError(message("rank ", entry.peer, " sent ", bytes, entry.packed ? " packed" : "",
+                               " bytes, expected ", entry.receive_bytes,
+                               "; the ranks' calls differ in order or size"));
 }
 
 void Window::cancel() noexcept {

@@ -9,6 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "cleave/communicator.h"
+#include "scratch.h"
+
 namespace cleave::mpi {
 
 /// Throws RuntimeError with MPI's text unless `code` is MPI_SUCCESS.
@@ -17,6 +20,7 @@ void check(int code, const char* call);
 struct Settings {
   int64_t segment_bytes;      // large operations move and reduce this much at a time
   int64_t max_message_bytes;  // what one MPI call may carry (its counts are ints)
+  bool packs;                 // floats on their way to other machines
 };
 
 struct Channel {
@@ -25,6 +29,8 @@ struct Channel {
   int size;
   int max_tag;
   Settings settings;
+  ScratchPool* scratch = nullptr;
+  std::vector<bool> packs_to;        // each rank: whether messages to and from it may be packed
   std::atomic<bool> aborted{false};  // set by any thread
   int heavy_running = 0;             // large operations that hold scratch memory
 
@@ -37,15 +43,19 @@ struct Channel {
 };
 
 /// Up to `capacity` requests, tested oldest first: one test, and so one round of MPI's own
-/// progress, for each that is not done yet.
+/// progress, for each that is not done yet. Floats may travel packed (packing.h): segments of large
+/// operations, which bounds the scratch memory.
 class Window {
  public:
   explicit Window(int capacity) : entries_(static_cast<size_t>(capacity)) {}
 
   bool full() const { return started_ - finished_ == entries_.size(); }
   bool empty() const { return started_ == finished_; }
-  void send(const Channel& channel, const void* data, int64_t bytes, int peer, int tag);
-  void receive(const Channel& channel, void* data, int64_t bytes, int peer, int tag);
+  /// `dtype`: of a segment that may be packed; the receiver must say the same.
+  void send(const Channel& channel, const void* data, int64_t bytes, int peer, int tag,
+            cleave_dtype dtype = CLEAVE_UINT8);
+  void receive(const Channel& channel, void* data, int64_t bytes, int peer, int tag,
+               cleave_dtype dtype = CLEAVE_UINT8);
   /// True when the oldest request was done; it is then forgotten. Throws when it failed or the
   /// message had another size than expected.
   bool pop();
@@ -62,8 +72,12 @@ class Window {
     MPI_Request request;
     int64_t receive_bytes;  // -1: a send
     int peer;
+    cleave_dtype dtype = CLEAVE_UINT8;
+    void* target = nullptr;  // of what is received packed
+    Scratch packed = {};
   };
   Entry& add(int64_t receive_bytes, int peer);
+  static void settle(Entry& entry, const MPI_Status& status);
 
   std::vector<Entry> entries_;
   uint64_t started_ = 0;

@@ -64,7 +64,6 @@ struct Cuda {
   }
 };
 
-/// Found anew each time: the library stays loaded and counts who holds it.
 bool find_cuda(Cuda& cuda) {
   void* library = open_library();
   int gpus = 0;
@@ -171,8 +170,11 @@ std::unique_ptr<Device> Device::load() {
 }
 
 bool Device::is_present() {
-  Cuda cuda{};
-  return find_cuda(cuda);
+  static const bool found = [] {
+    Cuda cuda{};
+    return find_cuda(cuda);
+  }();
+  return found;
 }
 
 }  // namespace cleave::mpi

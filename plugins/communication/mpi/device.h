@@ -14,6 +14,7 @@ class Device {
  public:
   /// nullptr where there is no CUDA runtime, or no GPU.
   static std::unique_ptr<Device> load();
+  /// Looked for once a process: every communicator is asked what it can do.
   static bool is_present();
   virtual ~Device() = default;
 

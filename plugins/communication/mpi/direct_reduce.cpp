@@ -10,37 +10,42 @@
 
 namespace cleave::mpi {
 
-DirectReduce::DirectReduce(std::shared_ptr<Channel> channel, ScratchPool& pool, DirectCall call)
+DirectReduce::DirectReduce(std::shared_ptr<Channel> channel, Group group, ScratchPool& pool,
+                           DirectCall call)
     : channel_(std::move(channel)),
+      group_(std::move(group)),
       pool_(pool),
       call_(std::move(call)),
       element_bytes_(dtype_bytes(call_.dtype)),
       segment_elements_(std::max<int64_t>(1, channel_->settings.segment_bytes / element_bytes_)),
-      sources_(static_cast<size_t>(channel_->size)) {
-  const auto offset = [&](int rank) {
+      sources_(static_cast<size_t>(group_.size())) {
+  const auto offset = [&](int place) {
     return call_.whole
                ? 0
-               : std::accumulate(call_.counts.begin(), call_.counts.begin() + rank, int64_t{0});
+               : std::accumulate(call_.counts.begin(), call_.counts.begin() + place, int64_t{0});
   };
-  own_offset_ = offset(channel_->rank);
-  own_segments_ = segments_of(channel_->rank);
-  // Starting behind itself, so that the ranks do not all send to rank 0 first.
-  for (int step = 1; step < channel_->size; ++step) {
-    const int rank = (channel_->rank + step) % channel_->size;
-    peers_.push_back(Peer{.rank = rank, .offset = offset(rank), .segments = segments_of(rank)});
+  own_offset_ = offset(group_.rank);
+  own_segments_ = segments_of(group_.rank);
+  // Starting behind itself, so that the ranks do not all send to the first one first.
+  for (int step = 1; step < group_.size(); ++step) {
+    const int place = (group_.rank + step) % group_.size();
+    peers_.push_back(Peer{.place = place,
+                          .rank = group_.at(place),
+                          .offset = offset(place),
+                          .segments = segments_of(place)});
   }
 }
 
-int64_t DirectReduce::segments_of(int rank) const {
-  return (call_.counts[static_cast<size_t>(rank)] + segment_elements_ - 1) / segment_elements_;
+int64_t DirectReduce::segments_of(int place) const {
+  return (call_.counts[static_cast<size_t>(place)] + segment_elements_ - 1) / segment_elements_;
 }
 
 int64_t DirectReduce::elements(int64_t block_elements, int64_t segment) const {
   return std::min(segment_elements_, block_elements - segment * segment_elements_);
 }
 
-std::byte* DirectReduce::slot(int64_t segment, int rank) const {
-  const int64_t index = (segment % kAhead) * channel_->size + rank;
+std::byte* DirectReduce::slot(int64_t segment, int place) const {
+  const int64_t index = (segment % kAhead) * group_.size() + place;
   return scratch_.data() + index * segment_elements_ * element_bytes_;
 }
 
@@ -53,20 +58,21 @@ bool DirectReduce::collect(Peer& peer) {
 
 bool DirectReduce::post(Peer& peer) {
   bool moved = false;
-  const int64_t own = call_.counts[static_cast<size_t>(channel_->rank)];
+  const int64_t own = call_.counts[static_cast<size_t>(group_.rank)];
   const int64_t ahead = std::min(own_segments_, reduced_ + kAhead);
   for (; peer.receives_posted < ahead; ++peer.receives_posted, moved = true) {
     const int64_t segment = peer.receives_posted;
-    peer.receives.receive(*channel_, slot(segment, peer.rank),
-                          elements(own, segment) * element_bytes_, peer.rank, call_.tag);
+    peer.receives.receive(*channel_, slot(segment, peer.place),
+                          elements(own, segment) * element_bytes_, peer.rank, call_.tag,
+                          call_.dtype);
   }
-  const int64_t block = call_.counts[static_cast<size_t>(peer.rank)];
+  const int64_t block = call_.counts[static_cast<size_t>(peer.place)];
   for (; peer.sends_posted < peer.segments && !peer.sends.full();
        ++peer.sends_posted, moved = true) {
     const int64_t segment = peer.sends_posted;
     const int64_t offset = (peer.offset + segment * segment_elements_) * element_bytes_;
     peer.sends.send(*channel_, static_cast<const std::byte*>(call_.send) + offset,
-                    elements(block, segment) * element_bytes_, peer.rank, call_.tag);
+                    elements(block, segment) * element_bytes_, peer.rank, call_.tag, call_.dtype);
   }
   return moved;
 }
@@ -81,21 +87,34 @@ bool DirectReduce::may_reduce() const {
 
 void DirectReduce::reduce_segment() {
   const int64_t begin = reduced_ * segment_elements_;
-  for (int rank = 0; rank < channel_->size; ++rank)
-    sources_[static_cast<size_t>(rank)] = slot(reduced_, rank);
-  sources_[static_cast<size_t>(channel_->rank)] =
+  const int64_t count = elements(call_.counts[static_cast<size_t>(group_.rank)], reduced_);
+  for (int place = 0; place < group_.size(); ++place)
+    sources_[static_cast<size_t>(place)] = slot(reduced_, place);
+  sources_[static_cast<size_t>(group_.rank)] =
       static_cast<const std::byte*>(call_.send) + (own_offset_ + begin) * element_bytes_;
-  void* target = static_cast<std::byte*>(call_.recv) + begin * element_bytes_;
-  reduce_buffers(call_.dtype, call_.reduction, sources_.data(), channel_->size, &target, 1,
-                 elements(call_.counts[static_cast<size_t>(channel_->rank)], reduced_));
+  sums_.clear();
+  for (const std::vector<int>& part : call_.parts) {
+    members_.clear();
+    for (const int place : part) members_.push_back(sources_[static_cast<size_t>(place)]);
+    sums_.push_back(slot(reduced_, part.front()));
+    reduce(members_, slot(reduced_, part.front()), count);
+  }
+  reduce(sums_.empty() ? sources_ : sums_,
+         static_cast<std::byte*>(call_.recv) + begin * element_bytes_, count);
   ++reduced_;
+}
+
+void DirectReduce::reduce(const std::vector<const void*>& sources, void* target,
+                          int64_t elements) const {
+  reduce_buffers(call_.dtype, call_.reduction, sources.data(), static_cast<int>(sources.size()),
+                 &target, 1, elements);
 }
 
 bool DirectReduce::advance() {
   if (!scratch_) {
     const int64_t largest = *std::max_element(call_.counts.begin(), call_.counts.end());
     segment_elements_ = std::min(segment_elements_, std::max<int64_t>(largest, 1));
-    scratch_ = pool_.take(kAhead * channel_->size * segment_elements_ * element_bytes_);
+    scratch_ = pool_.take(kAhead * group_.size() * segment_elements_ * element_bytes_);
   }
   bool moved = false;
   for (Peer& peer : peers_) moved |= collect(peer);

@@ -1,15 +1,19 @@
-// Every rank sends its data for block b straight to rank b, which adds them in rank order: two jobs
-// for which the ring is worse.
+// Every rank sends its data for block b straight to rank b, which adds them: jobs for which the
+// ring is worse, since its order differs from block to block.
 //   whole: each rank gets everything and sums it. Small all_reduce: one message's latency;
 //          sends (n-1) S per rank.
 //   else:  reduce_scatter of 16-bit floats: the sum is formed in float32 and rounded once, where a
-//          ring would round it n-1 times; sends (n-1)/n S per rank, as the ring does.
+//          ring would round it n-1 times; sends (n-1)/n S per rank, as the ring does. Deterministic
+//          sums of all types.
+// 16-bit floats are added in rank order. The others where the group's ranks share machines: each
+// machine's first, in rank order, then the machines' sums, as two levels add (stages.cpp).
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <vector>
 
+#include "group.h"
 #include "scratch.h"
 #include "task.h"
 
@@ -23,11 +27,14 @@ struct DirectCall {
   void* recv;
   std::vector<int64_t> counts;  // of the blocks; whole: the count for every rank
   int tag;
+  std::vector<std::vector<int>> parts =
+      {};  // places whose sums are formed first; none: all at once
+  std::shared_ptr<Scratch> keeps = nullptr;  // where `send` is, unless it is the caller's
 };
 
 class DirectReduce final : public Machine {
  public:
-  DirectReduce(std::shared_ptr<Channel> channel, ScratchPool& pool, DirectCall call);
+  DirectReduce(std::shared_ptr<Channel> channel, Group group, ScratchPool& pool, DirectCall call);
   bool advance() override;
   bool finished() const override;
   std::string waits_for() const override;
@@ -38,7 +45,8 @@ class DirectReduce final : public Machine {
   static constexpr int kAhead = 2;  // segments received ahead of the sum
 
   struct Peer {
-    int rank;
+    int place;         // in the group
+    int rank;          // in the channel
     int64_t offset;    // of its block in `send`, elements
     int64_t segments;  // of its block
     int64_t sends_posted = 0;
@@ -53,11 +61,13 @@ class DirectReduce final : public Machine {
   bool post(Peer& peer);
   bool may_reduce() const;
   void reduce_segment();
-  int64_t segments_of(int rank) const;
+  void reduce(const std::vector<const void*>& sources, void* target, int64_t elements) const;
+  int64_t segments_of(int place) const;
   int64_t elements(int64_t block_elements, int64_t segment) const;
-  std::byte* slot(int64_t segment, int rank) const;
+  std::byte* slot(int64_t segment, int place) const;
 
   std::shared_ptr<Channel> channel_;
+  Group group_;
   ScratchPool& pool_;
   DirectCall call_;
   int64_t element_bytes_;
@@ -67,7 +77,9 @@ class DirectReduce final : public Machine {
   int64_t reduced_ = 0;  // segments of the own block
   Scratch scratch_;
   std::vector<Peer> peers_;
-  std::vector<const void*> sources_;  // one for each rank
+  std::vector<const void*> sources_;  // one for each place
+  std::vector<const void*> members_;  // of a part
+  std::vector<const void*> sums_;     // of the parts
 };
 
 }  // namespace cleave::mpi

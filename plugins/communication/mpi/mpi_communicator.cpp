@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "cleave/error.h"
+#include "network_bytes.h"
+#include "packing.h"
 #include "staged.h"
 
 namespace cleave::mpi {
@@ -37,7 +39,8 @@ bool is_transfer(cleave_op op) {
 bool is_heavy(const Call& call, Algorithm algorithm, bool is_small) {
   if (algorithm == Algorithm::shared) return !is_small;
   const bool reduces = call.op == CLEAVE_ALL_REDUCE || call.op == CLEAVE_REDUCE_SCATTER;
-  return algorithm == Algorithm::two_level || (reduces && call.bytes >= kLargeBytes);
+  return algorithm == Algorithm::two_level || algorithm == Algorithm::ordered_levels ||
+         (reduces && call.bytes >= kLargeBytes);
 }
 
 }  // namespace
@@ -68,6 +71,11 @@ MpiBackend::MpiBackend(std::shared_ptr<Runtime> runtime, MPI_Comm comm, Settings
     check(MPI_Comm_get_attr(comm, MPI_TAG_UB, &max_tag, &found), "MPI_Comm_get_attr");
     channel_->max_tag = found ? *static_cast<int*>(max_tag) : kGuaranteedMaxTag;
     topology_ = std::make_shared<Topology>(find_topology(*channel_, runtime_->neighbours()));
+    channel_->scratch = &runtime_->scratch();
+    const std::vector<int>& machine_of = topology_->machine_of;
+    for (const int machine : machine_of)
+      channel_->packs_to.push_back(settings.packs &&
+                                   machine != machine_of[static_cast<size_t>(channel_->rank)]);
   });
   stages_ = std::make_shared<StageMaker>(channel_, runtime_->scratch(), topology_);
   description_ = describe_this();
@@ -98,15 +106,27 @@ std::string MpiBackend::describe_this() const {
   if (topology_->machines > 1)
     text += message(", network ", policy_.link.alpha_us, " us + ", policy_.link.gb_s, " GB/s (",
                     policy_.link.source, ")");
+  if (channel_->settings.packs && topology_->machines > 1) text += ", floats packed";
   if (policy_.forced != Algorithm::automatic)
     text += message(", algorithm ", algorithm_name(policy_.forced), " where it can");
-  if (policy_.deterministic) text += ", sums in rank order";
+  if (policy_.deterministic) text += ", sums in one order";
   return text;
 }
 
 const char* MpiBackend::algorithm(cleave_op op, cleave_dtype dtype, int64_t bytes,
                                   cleave_device device) const {
   return algorithm_name(choose_algorithm(op, dtype, CLEAVE_SUM, bytes, shape(device), policy_));
+}
+
+double MpiBackend::network_bytes(cleave_op op, cleave_dtype dtype, int64_t bytes,
+                                 cleave_device device) const {
+  const Algorithm algorithm =
+      choose_algorithm(op, dtype, CLEAVE_SUM, bytes, shape(device), policy_);
+  const double plain = mpi::network_bytes(op, algorithm, bytes, topology_->machine_of);
+  const bool is_packed =
+      channel_->settings.packs && can_pack(dtype) &&
+      (op == CLEAVE_ALL_REDUCE || op == CLEAVE_REDUCE_SCATTER || op == CLEAVE_ALL_GATHER);
+  return is_packed && plain > 0 ? -1 : plain;  // packed: as the values are
 }
 
 std::unique_ptr<Operation> MpiBackend::submit(const cleave_collective& collective) {

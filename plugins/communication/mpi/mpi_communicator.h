@@ -29,6 +29,8 @@ class MpiBackend final : public Backend {
   const std::string& describe() const override { return description_; }
   const char* algorithm(cleave_op op, cleave_dtype dtype, int64_t bytes,
                         cleave_device device) const override;
+  double network_bytes(cleave_op op, cleave_dtype dtype, int64_t bytes,
+                       cleave_device device) const override;
 
   std::unique_ptr<Operation> submit(const cleave_collective& collective) override;
   void group_begin() override {}  // submit never waits

@@ -139,7 +139,7 @@ void Ring::post_receive() {
     target = static_cast<std::byte*>(call_.recv) + byte_offset(block, step.segment);
   }
   receives_.receive(*channel_, target, elements(block, step.segment) * element_bytes_, left_,
-                    call_.tag);
+                    call_.tag, call_.dtype);
 }
 
 bool Ring::may_send() const {
@@ -173,7 +173,7 @@ void Ring::post_send() {
   const int64_t bytes = elements(block, next_send_.segment) * element_bytes_;
   const void* data = outgoing(block);
   next(next_send_, true);
-  sends_.send(*channel_, data, bytes, right_, call_.tag);
+  sends_.send(*channel_, data, bytes, right_, call_.tag, call_.dtype);
 }
 
 bool Ring::advance() {

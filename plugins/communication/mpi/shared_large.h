@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "node.h"
-#include "shared_small.h"
+#include "shared_call.h"
 #include "task.h"
 
 namespace cleave::mpi {

@@ -5,16 +5,11 @@
 #include <numeric>
 #include <utility>
 
-#include "call.h"
 #include "cleave/backend.h"
 #include "cleave/error.h"
 #include "cleave/reduce.h"
 
 namespace cleave::mpi {
-
-int64_t SharedCall::elements() const {
-  return sum(counts);
-}
 
 SharedSmall::SharedSmall(std::shared_ptr<Node> node, SharedCall call)
     : node_(std::move(node)),

@@ -4,26 +4,13 @@
 
 #include <cstdint>
 #include <memory>
-#include <vector>
+#include <string>
 
 #include "node.h"
+#include "shared_call.h"
 #include "task.h"
 
 namespace cleave::mpi {
-
-/// A collective of all ranks of a node, which are also all ranks of `counts`.
-struct SharedCall {
-  cleave_op op;
-  cleave_dtype dtype;
-  cleave_reduction reduction;
-  int root;  // broadcast
-  const void* send;
-  void* recv;
-  std::vector<int64_t> counts;  // of the blocks, one for each rank; broadcast: of the root's alone
-
-  int64_t elements() const;  // of all blocks
-  Signature signature() const { return {op, dtype, reduction, root, elements()}; }
-};
 
 class SharedSmall final : public Machine {
  public:

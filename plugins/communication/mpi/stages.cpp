@@ -1,11 +1,12 @@
 #include "stages.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <utility>
 
+#include "cleave/backend.h"
 #include "cleave/error.h"
-#include "direct_reduce.h"
 #include "exchange.h"
 #include "halving.h"
 #include "shared_large.h"
@@ -39,7 +40,9 @@ Stages StageMaker::make(const Call& call, Algorithm algorithm, int tag) const {
     case Algorithm::direct_then_ring:
       return direct_then_ring(call, tag);
     case Algorithm::two_level:
-      return two_level(call, tag);
+      return two_level(call, false, tag);
+    case Algorithm::ordered_levels:
+      return two_level(call, true, tag);
     default:
       break;
   }
@@ -87,10 +90,9 @@ Stages StageMaker::direct(const Call& call, int tag) const {
   } else {
     const bool is_whole = call.op == CLEAVE_ALL_REDUCE;
     const auto ranks = static_cast<size_t>(channel_->size);
-    stages.push_back(std::make_unique<DirectReduce>(
-        channel_, pool_,
-        DirectCall{is_whole, call.dtype, call.reduction, call.send, call.recv,
-                   is_whole ? std::vector<int64_t>(ranks, call.count) : call.counts, tag}));
+    stages.push_back(
+        direct_reduce({is_whole, call.dtype, call.reduction, call.send, call.recv,
+                       is_whole ? std::vector<int64_t>(ranks, call.count) : call.counts, tag}));
   }
   return stages;
 }
@@ -139,28 +141,57 @@ Stages StageMaker::direct_then_ring(const Call& call, int tag) const {
   gather.counts = blocks(call.count, channel_->size);
   gather.send = call.recv_at(offsets(gather.counts)[static_cast<size_t>(channel_->rank)]);
   Stages stages;
-  stages.push_back(std::make_unique<DirectReduce>(
-      channel_, pool_,
-      DirectCall{false, call.dtype, call.reduction, call.send, const_cast<void*>(gather.send),
-                 gather.counts, tag}));
+  stages.push_back(direct_reduce({false, call.dtype, call.reduction, call.send,
+                                  const_cast<void*>(gather.send), gather.counts, tag}));
   stages.push_back(std::make_unique<Ring>(channel_, topology_->all, pool_,
                                           blocks_by_place(gather, topology_->all, tag)));
   return stages;
 }
 
-Stages StageMaker::two_level(const Call& call, int tag) const {
+std::unique_ptr<Machine> StageMaker::direct_reduce(DirectCall call) const {
+  if (topology_->has_levels() && dtype_bytes(call.dtype) != 2) {
+    std::map<int, std::vector<int>> parts;
+    for (const int rank : by_rank_.ranks)
+      parts[topology_->machine_of[static_cast<size_t>(rank)]].push_back(rank);
+    for (auto& [machine, ranks] : parts) call.parts.push_back(std::move(ranks));
+  }
+  return std::make_unique<DirectReduce>(channel_, by_rank_, pool_, std::move(call));
+}
+
+void StageMaker::reduce_in_order(RingCall ring, Stages& stages) const {
+  const Group& group = topology_->across;
+  const int64_t own = ring.offsets[static_cast<size_t>(group.rank)] * dtype_bytes(ring.dtype);
+  void* sum = ring.gathers ? static_cast<std::byte*>(ring.recv) + own : ring.recv;
+  stages.push_back(std::make_unique<DirectReduce>(channel_, group, pool_,
+                                                  DirectCall{false,
+                                                             ring.dtype,
+                                                             ring.reduction,
+                                                             ring.send,
+                                                             sum,
+                                                             ring.counts,
+                                                             ring.tag,
+                                                             {},
+                                                             ring.keeps}));
+  if (!ring.gathers) return;
+  ring.reduces = false;
+  ring.send = sum;
+  stages.push_back(std::make_unique<Ring>(channel_, group, pool_, std::move(ring)));
+}
+
+Stages StageMaker::two_level(const Call& call, bool is_ordered, int tag) const {
   Stages stages;
   if (call.op == CLEAVE_ALL_REDUCE)
-    two_level_all_reduce(call, tag, stages);
+    two_level_all_reduce(call, is_ordered, tag, stages);
   else if (call.op == CLEAVE_REDUCE_SCATTER)
-    two_level_reduce_scatter(call, tag, stages);
+    two_level_reduce_scatter(call, is_ordered, tag, stages);
   else
     two_level_all_gather(call, tag, stages);
   return stages;
 }
 
 // The ranks of a machine sum a part each, the parts are summed across machines, then gathered.
-void StageMaker::two_level_all_reduce(const Call& call, int tag, Stages& stages) const {
+void StageMaker::two_level_all_reduce(const Call& call, bool is_ordered, int tag,
+                                      Stages& stages) const {
   const Node& node = *topology_->node;
   const std::vector<int64_t> parts = blocks(call.count, node.size());
   const auto me = static_cast<size_t>(node.rank());
@@ -169,9 +200,12 @@ void StageMaker::two_level_all_reduce(const Call& call, int tag, Stages& stages)
       topology_->node,
       SharedCall{CLEAVE_REDUCE_SCATTER, call.dtype, call.reduction, 0, call.send, own, parts}));
   const std::vector<int64_t> counts = blocks(parts[me], topology_->across.size());
-  stages.push_back(std::make_unique<Ring>(channel_, topology_->across, pool_,
-                                          RingCall{true, true, call.dtype, call.reduction, own, own,
-                                                   counts, offsets(counts), tag, nullptr}));
+  RingCall ring{true, true,   call.dtype, call.reduction, own, own, counts, offsets(counts),
+                tag,  nullptr};
+  if (is_ordered)
+    reduce_in_order(std::move(ring), stages);
+  else
+    stages.push_back(std::make_unique<Ring>(channel_, topology_->across, pool_, std::move(ring)));
   stages.push_back(std::make_unique<SharedLarge>(
       topology_->node,
       SharedCall{CLEAVE_ALL_GATHER, call.dtype, CLEAVE_SUM, 0, own, call.recv, parts}));
@@ -185,7 +219,8 @@ std::vector<int64_t> of_machine(const std::vector<int64_t>& counts, int machine,
 
 // Machine after machine, its ranks' blocks are summed here, one block by each rank; then each rank
 // sums across machines what it has for the ranks at its place.
-void StageMaker::two_level_reduce_scatter(const Call& call, int tag, Stages& stages) const {
+void StageMaker::two_level_reduce_scatter(const Call& call, bool is_ordered, int tag,
+                                          Stages& stages) const {
   const Node& node = *topology_->node;
   const std::vector<int64_t> before = offsets(call.counts);
   RingCall ring{true, false, call.dtype, call.reduction, nullptr, call.recv, {}, {}, tag, nullptr};
@@ -204,7 +239,10 @@ void StageMaker::two_level_reduce_scatter(const Call& call, int tag, Stages& sta
                                     ring.keeps->data() + ring.offsets[m] * call.element_bytes,
                                     of_machine(call.counts, machine, node.size())}));
   }
-  stages.push_back(std::make_unique<Ring>(channel_, topology_->across, pool_, std::move(ring)));
+  if (is_ordered)
+    reduce_in_order(std::move(ring), stages);
+  else
+    stages.push_back(std::make_unique<Ring>(channel_, topology_->across, pool_, std::move(ring)));
 }
 
 // The same the other way round.

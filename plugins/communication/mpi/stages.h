@@ -6,6 +6,7 @@
 
 #include "algorithm.h"
 #include "call.h"
+#include "direct_reduce.h"
 #include "ring.h"
 #include "scratch.h"
 #include "shared_small.h"
@@ -32,12 +33,18 @@ class StageMaker {
   Stages ring(const Call& call, int tag) const;
   Stages halving(const Call& call, int tag) const;
   Stages direct_then_ring(const Call& call, int tag) const;
-  Stages two_level(const Call& call, int tag) const;
-  void two_level_all_reduce(const Call& call, int tag, Stages& stages) const;
-  void two_level_reduce_scatter(const Call& call, int tag, Stages& stages) const;
+  Stages two_level(const Call& call, bool is_ordered, int tag) const;
+  void two_level_all_reduce(const Call& call, bool is_ordered, int tag, Stages& stages) const;
+  void two_level_reduce_scatter(const Call& call, bool is_ordered, int tag, Stages& stages) const;
   void two_level_all_gather(const Call& call, int tag, Stages& stages) const;
   std::unique_ptr<Machine> direct_gather(const Call& call, int tag) const;
   std::unique_ptr<Machine> all_to_all(const Call& call, int tag) const;
+
+  /// Reduces the ring's blocks, then gathers them where it does, in the order of the group's
+  /// places.
+  void reduce_in_order(RingCall ring, Stages& stages) const;
+  /// Direct sums over the whole communicator.
+  std::unique_ptr<Machine> direct_reduce(DirectCall call) const;
 
   /// Blocks of the whole communicator as the group's places have them.
   RingCall blocks_by_place(const Call& call, const Group& group, int tag) const;

@@ -32,11 +32,12 @@ bool agree(const Channel& channel, bool mine) {
 
 Topology find_topology(const Channel& channel, const Neighbours& neighbours) {
   const std::vector<int> world = world_ranks(channel);
-  std::map<int, std::vector<int>> machines;  // ranks of the channel, ascending
-  for (int rank = 0; rank < channel.size; ++rank)
-    machines[neighbours.machine_of(world[static_cast<size_t>(rank)])].push_back(rank);
-
   Topology topology;
+  std::map<int, std::vector<int>> machines;  // ranks of the channel, ascending
+  for (int rank = 0; rank < channel.size; ++rank) {
+    topology.machine_of.push_back(neighbours.machine_of(world[static_cast<size_t>(rank)]));
+    machines[topology.machine_of.back()].push_back(rank);
+  }
   topology.machines = static_cast<int>(machines.size());
   for (const auto& [machine, ranks] : machines) {
     topology.ranks_per_machine =
@@ -49,7 +50,7 @@ Topology find_topology(const Channel& channel, const Neighbours& neighbours) {
       static_cast<int>(std::find(all.begin(), all.end(), channel.rank) - all.begin());
 
   const std::vector<int>& here =
-      machines.at(neighbours.machine_of(world[static_cast<size_t>(channel.rank)]));
+      machines.at(topology.machine_of[static_cast<size_t>(channel.rank)]);
   const auto place = std::find(here.begin(), here.end(), channel.rank) - here.begin();
   for (const auto& [machine, ranks] : machines) {
     topology.is_even &= ranks.size() == here.size();

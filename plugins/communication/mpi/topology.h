@@ -13,9 +13,10 @@ namespace cleave::mpi {
 
 struct Topology {
   int machines = 1;
-  int ranks_per_machine = 1;   ///< the most
-  bool is_even = true;         ///< the same on each machine
-  bool is_consecutive = true;  ///< machine m has the ranks m k .. (m+1) k - 1
+  int ranks_per_machine = 1;    ///< the most
+  bool is_even = true;          ///< the same on each machine
+  bool is_consecutive = true;   ///< machine m has the ranks m k .. (m+1) k - 1
+  std::vector<int> machine_of;  ///< a number for the machine of each rank
   /// All ranks, machine after machine, so that a ring crosses each machine's link once.
   Group all;
   /// The ranks with the same place on their machines; this rank alone unless is_even.

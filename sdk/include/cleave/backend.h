@@ -36,6 +36,12 @@ class Backend {
   /// sum), in a word or two; lives as long as this. Benchmarks print it: it must be what happens.
   virtual const char* algorithm(cleave_op op, cleave_dtype dtype, int64_t bytes,
                                 cleave_device device) const = 0;
+  /// Bytes, without headers, that all ranks together send to other machines in that operation;
+  /// equal blocks, a broadcast is rank 0's. Negative: not known. Benchmarks compare it with the
+  /// counters of the network interfaces.
+  virtual double network_bytes(cleave_op, cleave_dtype, int64_t /*bytes*/, cleave_device) const {
+    return -1;
+  }
 
   /// `collective` has been checked: known op, supported dtype and device, sizes not negative.
   virtual std::unique_ptr<Operation> submit(const cleave_collective& collective) = 0;

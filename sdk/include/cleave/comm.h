@@ -88,6 +88,10 @@ class Comm {
   /// the larger buffer. Local. Throws RuntimeError when it can't do it at all.
   std::string algorithm(cleave_op op, at::ScalarType dtype, int64_t bytes,
                         at::DeviceType device = at::kCPU) const;
+  /// Bytes, without headers, that all ranks together send to other machines in that operation;
+  /// equal blocks, a broadcast is rank 0's. Negative: the backend does not know. Local.
+  double network_bytes(cleave_op op, at::ScalarType dtype, int64_t bytes,
+                       at::DeviceType device = at::kCPU) const;
   void set_trace(CommTrace trace);
 
   /// In place: `tensor` becomes the sum (max) over the ranks; bitwise equal on all of them.

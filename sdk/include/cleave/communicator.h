@@ -109,6 +109,11 @@ struct cleave_communicator_api {
    * supported, or not an op, dtype, size or device at all. */
   const char* (*algorithm)(struct cleave_communicator*, int32_t op, int32_t dtype, int64_t bytes,
                            int32_t device);
+  /* Bytes, without headers, that all ranks together send to other machines in that operation, 0 on
+   * one machine; equal blocks, a broadcast is rank 0's. Arguments as for `algorithm`; asks nobody.
+   * Negative: not known, as of a send, which does not say to whom, or not supported. */
+  double (*network_bytes)(struct cleave_communicator*, int32_t op, int32_t dtype, int64_t bytes,
+                          int32_t device);
   /* text of the calling thread's last failure in this plugin */
   const char* (*error)(struct cleave_communicator*);
 
