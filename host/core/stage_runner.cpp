@@ -75,7 +75,6 @@ void StageRunner::pass_on(const Message& message, const at::Tensor& tensor, int 
 void StageRunner::run_action(const Action& action, const Step& step) {
   const MicroBatch micro_batch = step.micro_batch(action.micro_batch);
   const Units units = units_of(action.chunk);
-  const auto after_unit = [&](int unit) { step.gradients_ready(unit, action.micro_batch); };
   const at::Tensor input = await(action);
   const int last = context_.num_chunks - 1;
   switch (action.kind) {
@@ -86,13 +85,14 @@ void StageRunner::run_action(const Action& action, const Step& step) {
       return;
     }
     case Kind::backward_weight:
-      tape_.backward_weight(units, micro_batch, after_unit);
+      tape_.backward_weight(units, micro_batch, step.after_backward);
       return;
     case Kind::backward:
     case Kind::backward_input: {
-      const at::Tensor gradient = action.kind == Kind::backward
-                                      ? tape_.backward(units, micro_batch, after_unit, input)
-                                      : tape_.backward_input(units, micro_batch, input);
+      const at::Tensor gradient =
+          action.kind == Kind::backward
+              ? tape_.backward(units, micro_batch, step.after_backward, input)
+              : tape_.backward_input(units, micro_batch, input);
       if (action.chunk > 0)
         pass_on({true, action.chunk, action.micro_batch}, gradient, action.chunk - 1);
       return;

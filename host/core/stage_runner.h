@@ -38,9 +38,9 @@ class StageRunner {
   StageRunner(const Context& context, Tape& tape);
 
   struct Step {
-    std::function<MicroBatch(int)> micro_batch;  ///< by index
-    std::function<void()> before_backward;       ///< once, before the first one
-    std::function<void(int unit, int micro_batch)> gradients_ready;
+    std::function<MicroBatch(int)> micro_batch;    ///< by index
+    std::function<void()> before_backward;         ///< once, before the first one
+    std::function<void(int unit)> after_backward;  ///< its gradients of a micro-batch are complete
   };
   StageTimes run(const std::vector<Action>& actions, const Step& step);
 

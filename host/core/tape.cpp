@@ -102,7 +102,7 @@ at::Tensor Tape::backward(Units units, const MicroBatch& micro_batch,
     const Visit visit{&info, micro_batch.index, Phase::backward};
     const auto upcoming = advance(visit);
     if (hooks_.sharder) hooks_.sharder->unshard(visit, upcoming);
-    if (hooks_.reducer) hooks_.reducer->provide_gradients(info);
+    if (hooks_.before_gradients) hooks_.before_gradients(info);
     current = run_backward(*units[i], micro_batch, current);
     if (hooks_.sharder) hooks_.sharder->reshard(visit, upcoming);
     after_unit(info.index);
@@ -134,7 +134,7 @@ void Tape::backward_weight(Units units, const MicroBatch& micro_batch,
   const c10::AutoGradMode no_grad(false);  // as where autograd would have made the contributions
   for (size_t i = units.size(); i-- > 0;) {
     const UnitInfo& info = units[i]->info;
-    if (hooks_.reducer) hooks_.reducer->provide_gradients(info);
+    if (hooks_.before_gradients) hooks_.before_gradients(info);
     const auto found = deferred_.find({info.index, micro_batch.index});
     CLEAVE_CHECK(found != deferred_.end(), "micro-batch ", micro_batch.index, " of unit ",
                  info.name, " has no gradients waiting");

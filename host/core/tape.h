@@ -21,7 +21,8 @@ namespace cleave {
 struct UnitHooks {
   std::vector<UnitObserver*> observers = {};  ///< in the order given
   ParameterSharder* sharder = nullptr;
-  GradientReducer* reducer = nullptr;
+  /// Before a backward that adds to the gradients of the unit's parameters; may be empty.
+  std::function<void(const UnitInfo&)> before_gradients = {};
 };
 
 using Units = std::span<const std::unique_ptr<Unit>>;

@@ -58,9 +58,18 @@ struct RmsNormFunction : Function<RmsNormFunction> {
     const auto [dx, dweight] =
         rms_norm_backward(rows(dy[0]), rows(saved[0]), weight.value, saved[1]);
     add(weight, dweight);
+    complete(weight);
     return {dx.view(saved[0].sizes()), at::Tensor(), at::Tensor()};
   }
 };
+
+void add_gradients(const Projection& projection, const at::Tensor& dy, const at::Tensor& x) {
+  add_product(*projection.weight, dy, x);
+  complete(*projection.weight);
+  if (!projection.bias) return;
+  add(*projection.bias, dy.sum(0, false, at::kFloat));
+  complete(*projection.bias);
+}
 
 struct LinearFunction : Function<LinearFunction> {
   static variable_list forward(AutogradContext* context, const at::Tensor& x,
@@ -93,8 +102,7 @@ struct LinearFunction : Function<LinearFunction> {
         dx.addmm_(dy2, projections[i].weight->value);
       else
         dx = at::mm(dy2, projections[i].weight->value);
-      add_product(*projections[i].weight, dy2, x2);
-      if (projections[i].bias) add(*projections[i].bias, dy2.sum(0, false, at::kFloat));
+      add_gradients(projections[i], dy2, x2);
     }
     return {dx.defined() ? dx.view(x.sizes()) : at::Tensor(), at::Tensor(), at::Tensor()};
   }

@@ -7,7 +7,6 @@
 #include <cmath>
 
 #include "cleave/error.h"
-#include "cleave/weight_gradient.h"
 #include "core/extra_state.h"
 #include "core/gradient_norm.h"
 #include "core/layout.h"
@@ -55,8 +54,7 @@ Trainer::Trainer(const TrainerContext& context, Trace* trace, const CheckpointRe
                       static_cast<double>(context.config.train.global_batch_size *
                                           context.config.data.sequence_length)),
       trace_(trace),
-      timer_(context.run.chunk_of_unit.size()),
-      ready_after_unit_(context.run.chunk_of_unit.size()) {
+      timer_(context.run.chunk_of_unit.size()) {
   UnitHooks hooks;
   hooks.observers.push_back(&ops_);
   hooks.observers.push_back(&timer_);
@@ -79,7 +77,7 @@ Trainer::Trainer(const TrainerContext& context, Trace* trace, const CheckpointRe
                           context_.parameters, strategies.optimizer_binder());
   for (const auto& observer : strategies.observers()) hooks.observers.push_back(observer.get());
   hooks.sharder = strategies.parameter_sharder();
-  hooks.reducer = strategies.gradient_reducer();
+  hooks.before_gradients = [this](const UnitInfo& unit) { announcer_->before(unit); };
   tape_ = std::make_unique<Tape>(strategies.rewrite(ops_), std::move(hooks));
   stage_ = std::make_unique<StageRunner>(stage_context(), *tape_);
   allocate_gradients(backward_order(model.unit_infos));
@@ -113,8 +111,9 @@ void Trainer::allocate_gradients(const std::vector<Parameter*>& backward_order) 
   for (Parameter* parameter : context_.model.parameters)  // other ranks': empty
     if (!parameter->reduced_gradient.defined())
       parameter->reduced_gradient = at::zeros_like(parameter->master);
-  for (Parameter* parameter : backward_order)
-    ready_after_unit_[parameter->units.front()].push_back(parameter);
+  announcer_ = std::make_unique<GradientAnnouncer>(
+      backward_order, context_.run.chunk_of_unit.size(), num_micro_batches_,
+      context_.strategies.gradient_reducer());
 }
 
 Trainer::~Trainer() = default;
@@ -173,24 +172,13 @@ StageTimes Trainer::forward_backward(int64_t step, const Batch& batch, const Los
   MemoryScope scope(MemoryCategory::activations);
   for (Parameter* parameter : context_.parameters) parameter->gradient_is_stale = true;
   tape_->begin_step(context_.run.visits);
-  micro_batches_done_.assign(ready_after_unit_.size(), 0);
+  announcer_->begin_step();
   return stage_->run(context_.run.actions(),
                      {[&](int m) {
                         return MicroBatch{m, batch.tokens[m], batch.targets[m], sink};
                       },
                       [&] { count.await(step, sink.gradient_scale); },
-                      [&](int unit, int) {
-                        announce_gradients(unit, ++micro_batches_done_[unit] == num_micro_batches_);
-                      }});
-}
-
-// Every parameter is announced, used or not: a bucket never waits for one that got no gradient.
-void Trainer::announce_gradients(int unit, bool is_last) {
-  GradientReducer* reducer = context_.strategies.gradient_reducer();
-  for (Parameter* parameter : ready_after_unit_[unit]) {
-    settle(*parameter);
-    if (reducer) reducer->gradient_ready(*parameter, is_last);
-  }
+                      [&](int unit) { announcer_->after(unit); }});
 }
 
 // The optimizer inside the strategies' wrappers, the last one outermost.

@@ -9,6 +9,7 @@
 #include "checkpoint/checkpoint_reader.h"
 #include "core/batch.h"
 #include "core/communicators.h"
+#include "core/gradient_announcer.h"
 #include "core/memory_account.h"
 #include "core/model.h"
 #include "core/optimizer.h"
@@ -65,7 +66,6 @@ class Trainer {
   StageTimes forward_backward(int64_t step, const Batch& batch, const LossSink& sink,
                               TargetCount& count);
   void allocate_gradients(const std::vector<Parameter*>& backward_order);
-  void announce_gradients(int unit, bool is_last);
   void update_weights(int64_t step, double lr, double clip_coefficient);
   void publish_weights();
   double gradient_norm(int64_t step);
@@ -86,8 +86,7 @@ class Trainer {
   std::unique_ptr<PartialGradients> partial_gradients_;
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<StageRunner> stage_;
-  std::vector<std::vector<Parameter*>> ready_after_unit_;  // parameters whose last use that is
-  std::vector<int64_t> micro_batches_done_;                // by unit, in this step
+  std::unique_ptr<GradientAnnouncer> announcer_;
   CommStats stats_before_;
 };
 

@@ -78,6 +78,13 @@ void add_rows(Parameter& weight, const at::Tensor& tokens, const at::Tensor& dy)
     add_rows_now(weight, tokens, dy);
 }
 
+void complete(Parameter& parameter) {
+  const auto tell = [&parameter] {
+    if (parameter.listener) parameter.listener->complete(parameter);
+  };
+  if (!defer(parameter, tell)) tell();
+}
+
 void settle(Parameter& parameter) {
   if (take_stale(parameter)) parameter.gradient.zero_();
 }

@@ -24,6 +24,18 @@ struct MatrixSplit {
 /// Contributions to gradients, in the order in which they were made.
 using DeferredGradients = std::vector<std::function<void()>>;
 
+struct Parameter;
+
+/// Of the host: hears that a gradient is complete before the unit's backward is (complete() in
+/// weight_gradient.h).
+class GradientListener {
+ public:
+  virtual void complete(Parameter& parameter) = 0;
+
+ protected:
+  ~GradientListener() = default;
+};
+
 /// Units hold `Parameter&` handles and never tensors of their own, so a strategy can gather and
 /// free `value` behind them.
 struct Parameter {
@@ -31,8 +43,8 @@ struct Parameter {
   std::vector<int64_t> shape;  ///< global
   at::ScalarType dtype;        ///< of `value`: what the units compute with
   int index;                   ///< position in the table
-  /// Units of this rank that use it, ascending; a tied weight may have two. Backward ends its use at
-  /// the first one.
+  /// Units of this rank that use it, ascending; a tied weight may have two. Backward ends its use
+  /// at the first one.
   std::vector<int> units;
   bool is_tied = false;  ///< two units of the model use it, here or on two pipeline ranks
 
@@ -58,6 +70,8 @@ struct Parameter {
   bool gradient_is_stale = true;
   /// Where contributions to `gradient` wait while set (weight_gradient.h); who sets it runs them.
   DeferredGradients* deferred = nullptr;
+  /// Set by the host while a unit's backward may complete the gradient.
+  GradientListener* listener = nullptr;
 
   int64_t num_elements() const {
     int64_t n = 1;

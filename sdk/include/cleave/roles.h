@@ -2,7 +2,8 @@
 // Strategy::query. Called on the rank's main thread. Which calls come when in a step:
 //
 //   for each visit of the step: unshard, [provide_gradients,] before_unit, the unit runs,
-//     after_unit, reshard, [gradient_ready ...]          ([]: after a backward)
+//     after_unit, reshard, [gradient_ready ...]          ([]: of a backward; gradient_ready also
+//                                                         while the unit runs, from within it)
 //   finish_gradients, the host clips, update { the host's optimizer, weights_changed }
 #pragma once
 
@@ -47,8 +48,10 @@ class GradientReducer {
   virtual void allocate_gradients(const std::vector<Parameter*>& backward_order) = 0;
   /// Before each backward of a unit: `gradient` of its parameters is there when this returns.
   virtual void provide_gradients(const UnitInfo&) {}
-  /// Once per parameter and micro-batch, after its last use in it, in backward order, which is the
-  /// same on all ranks (unused parameters too, their gradient is zero). `is_last`: of the step.
+  /// Once per parameter and micro-batch, when nothing more is added to it there: at the end of the
+  /// unit's backward, or as soon as the operation that adds to it says so. In backward order, which
+  /// is the same on all ranks (unused parameters too, their gradient is zero). `is_last`: of the
+  /// step.
   virtual void gradient_ready(Parameter& parameter, bool is_last) = 0;
   /// Returns when each `reduced_gradient` holds the sum over micro-batches and axis, as
   /// gradient_placement says.

@@ -1,0 +1,182 @@
+// When gradients are announced, and in which order.
+#include "core/gradient_announcer.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+namespace cleave {
+namespace {
+
+/// Writes down what it is told, and takes gradients away at once, as a sharding strategy may.
+class RecordingReducer final : public GradientReducer {
+ public:
+  void allocate_gradients(const std::vector<Parameter*>&) override {}
+  void provide_gradients(const UnitInfo& unit) override { told.push_back("unit " + unit.name); }
+  void gradient_ready(Parameter& parameter, bool is_last) override {
+    told.push_back(parameter.name + (is_last ? " last" : ""));
+    values[parameter.name] = parameter.gradient.item<float>();
+    parameter.gradient_is_stale = true;
+  }
+  void finish_gradients() override {}
+
+  std::vector<std::string> told;
+  std::map<std::string, float> values;
+};
+
+struct Fixture {
+  // unit 0: tied; unit 1: a, b, c; unit 2: tied, d
+  Fixture() {
+    const std::vector<std::pair<std::string, std::vector<int>>> all = {
+        {"tied", {0, 2}}, {"a", {1}}, {"b", {1}}, {"c", {1}}, {"d", {2}}};
+    parameters.resize(all.size());
+    for (size_t i = 0; i < all.size(); ++i) {
+      parameters[i].name = all[i].first;
+      parameters[i].units = all[i].second;
+      parameters[i].index = static_cast<int>(i);
+      parameters[i].gradient = at::full({1}, 7.0f);
+    }
+    for (int unit = 0; unit < 3; ++unit) {
+      units[unit].index = unit;
+      units[unit].name = std::to_string(unit);
+    }
+    for (const char* name : {"d", "c", "b", "a", "tied"}) order.push_back(&(*this)[name]);
+  }
+
+  Parameter& operator[](const std::string& name) {
+    for (Parameter& parameter : parameters)
+      if (parameter.name == name) return parameter;
+    throw std::out_of_range(name);
+  }
+  void add_to(const std::string& name, float value) { add((*this)[name], at::full({1}, value)); }
+
+  std::vector<Parameter> parameters;
+  UnitInfo units[3];
+  RecordingReducer reducer;
+  std::vector<Parameter*> order;  // backward
+};
+
+using Told = std::vector<std::string>;
+
+TEST(GradientAnnouncer, AnnouncesWhatIsCompleteWhileTheUnitRuns) {
+  Fixture f;
+  GradientAnnouncer announcer(f.order, 3, 1, &f.reducer);
+  announcer.begin_step();
+  announcer.before(f.units[1]);
+  f.add_to("c", 1);
+  EXPECT_EQ(f.reducer.told, Told({"unit 1"}));
+  complete(f["c"]);
+  EXPECT_EQ(f.reducer.told, Told({"unit 1", "c last"}));
+  f.add_to("b", 2);
+  complete(f["b"]);
+  f.add_to("a", 3);
+  EXPECT_EQ(f.reducer.told, Told({"unit 1", "c last", "b last"}));
+  announcer.after(1);
+  EXPECT_EQ(f.reducer.told, Told({"unit 1", "c last", "b last", "a last"}));
+  EXPECT_EQ(f.reducer.values.at("a"), 3);
+}
+
+TEST(GradientAnnouncer, KeepsTheOrderWhateverCompletesFirst) {
+  Fixture f;
+  GradientAnnouncer announcer(f.order, 3, 1, &f.reducer);
+  announcer.begin_step();
+  announcer.before(f.units[1]);
+  for (const char* name : {"a", "b"}) {
+    f.add_to(name, 1);
+    complete(f[name]);
+  }
+  EXPECT_EQ(f.reducer.told, Told({"unit 1"}));
+  f.add_to("c", 1);
+  complete(f["c"]);
+  EXPECT_EQ(f.reducer.told, Told({"unit 1", "c last", "b last", "a last"}));
+  announcer.after(1);
+  EXPECT_EQ(f.reducer.told.size(), 4u);
+}
+
+// The reducer may be sending it.
+TEST(GradientAnnouncer, LeavesAnAnnouncedGradientAlone) {
+  Fixture f;
+  GradientAnnouncer announcer(f.order, 3, 1, &f.reducer);
+  announcer.begin_step();
+  announcer.before(f.units[1]);
+  for (const char* name : {"c", "b", "a"}) {
+    f.add_to(name, 5);
+    complete(f[name]);
+  }
+  announcer.after(1);
+  for (const char* name : {"c", "b", "a"}) EXPECT_EQ(f[name].gradient.item<float>(), 5) << name;
+}
+
+TEST(GradientAnnouncer, UnusedParametersAreZeroAndAnnounced) {
+  Fixture f;
+  GradientAnnouncer announcer(f.order, 3, 1, &f.reducer);
+  announcer.begin_step();
+  announcer.before(f.units[1]);
+  f.add_to("b", 4);
+  complete(f["b"]);
+  announcer.after(1);
+  EXPECT_EQ(f.reducer.told, Told({"unit 1", "c last", "b last", "a last"}));
+  EXPECT_EQ(f.reducer.values, (std::map<std::string, float>{{"a", 0}, {"b", 4}, {"c", 0}}));
+}
+
+TEST(GradientAnnouncer, ATiedWeightIsAnnouncedAfterItsLastUse) {
+  Fixture f;
+  GradientAnnouncer announcer(f.order, 3, 1, &f.reducer);
+  announcer.begin_step();
+  announcer.before(f.units[2]);
+  f.add_to("tied", 1);
+  complete(f["tied"]);
+  announcer.after(2);
+  announcer.before(f.units[0]);
+  f.add_to("tied", 2);
+  complete(f["tied"]);
+  announcer.after(0);
+  EXPECT_EQ(f.reducer.told, Told({"unit 2", "d last", "unit 0", "tied last"}));
+  EXPECT_EQ(f.reducer.values.at("tied"), 3);
+}
+
+TEST(GradientAnnouncer, TellsTheLastMicroBatchOfAStep) {
+  Fixture f;
+  GradientAnnouncer announcer(f.order, 3, 2, &f.reducer);
+  for (int step = 0; step < 2; ++step) {
+    f.reducer.told.clear();
+    announcer.begin_step();
+    for (int micro_batch = 0; micro_batch < 2; ++micro_batch) {
+      announcer.before(f.units[2]);
+      f.add_to("d", 1);
+      complete(f["d"]);
+      announcer.after(2);
+    }
+    EXPECT_EQ(f.reducer.told, Told({"unit 2", "d", "unit 2", "d last"}));
+  }
+}
+
+TEST(GradientAnnouncer, CompletionWaitsWithDeferredContributions) {
+  Fixture f;
+  GradientAnnouncer announcer(f.order, 3, 1, &f.reducer);
+  announcer.begin_step();
+  DeferredGradients deferred;
+  f["c"].deferred = &deferred;
+  f.add_to("c", 6);
+  complete(f["c"]);
+  f["c"].deferred = nullptr;
+  announcer.before(f.units[1]);
+  EXPECT_EQ(f.reducer.told, Told({"unit 1"}));
+  for (const auto& contribution : deferred) contribution();
+  EXPECT_EQ(f.reducer.told, Told({"unit 1", "c last"}));
+  EXPECT_EQ(f.reducer.values.at("c"), 6);
+}
+
+TEST(GradientAnnouncer, WithoutAReducerUnusedGradientsAreZeroed) {
+  Fixture f;
+  GradientAnnouncer announcer(f.order, 3, 1, nullptr);
+  announcer.begin_step();
+  announcer.before(f.units[1]);
+  f.add_to("b", 4);
+  complete(f["b"]);
+  announcer.after(1);
+  EXPECT_EQ(f["a"].gradient.item<float>(), 0);
+  EXPECT_EQ(f["b"].gradient.item<float>(), 4);
+}
+
+}  // namespace
+}  // namespace cleave
