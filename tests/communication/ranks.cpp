@@ -12,7 +12,7 @@ void PrintTo(const Variant& variant, std::ostream* out) {
   if (variant.segment_bytes > 0) *out << ", segments of " << variant.segment_bytes << " bytes";
   if (std::string(variant.algorithm) != "auto") *out << ", " << variant.algorithm;
   if (variant.deterministic) *out << ", deterministic";
-  if (std::string(variant.wire) != "plain") *out << ", " << variant.wire;
+  if (std::string(variant.wire) != "auto") *out << ", " << variant.wire;
 }
 
 Work::Work(Work&& other) noexcept : api_(other.api_), work_(std::exchange(other.work_, nullptr)) {}

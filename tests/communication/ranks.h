@@ -22,7 +22,7 @@ struct Variant {
   int64_t segment_bytes;           // of backends that have segments; 0: their default
   const char* algorithm = "auto";  // of backends that have a choice
   bool deterministic = false;      // told so at creation; `local` always is
-  const char* wire = "plain";      // mpi
+  const char* wire = "auto";       // mpi
 };
 void PrintTo(const Variant& variant, std::ostream* out);
 

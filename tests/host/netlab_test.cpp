@@ -83,6 +83,24 @@ TEST(Netlab, PackedMessagesTrainToTheSameBits) {
   EXPECT_EQ(norms[0], norms[1]);
 }
 
+TEST(Netlab, ASlowLinkThatWasMeasuredIsPacked) {
+  const TemporaryFolder folder;
+  const std::string bench = kNetlab + " --nodes 2 --rate 1gbit -- host bench --backend mpi ";
+  const Outcome measured =
+      run_command(bench + "--op send_recv --bytes 64,2MiB --json link.json", folder.path());
+  if (measured.exit_code == kCanNot) GTEST_SKIP() << measured.output;
+  ASSERT_EQ(measured.exit_code, 0) << measured.output;
+  EXPECT_FALSE(measured.contains("floats packed")) << measured.output;
+  const std::string reduce =
+      bench + "--op all_reduce --bytes 2MiB --set communication.mpi.link_file=link.json";
+  const Outcome packed = run_command(reduce, folder.path());
+  EXPECT_EQ(packed.exit_code, 0) << packed.output;
+  EXPECT_TRUE(packed.contains("link.json), floats packed")) << packed.output;
+  const Outcome plain = run_command(reduce + " --set communication.mpi.wire=plain", folder.path());
+  EXPECT_EQ(plain.exit_code, 0) << plain.output;
+  EXPECT_FALSE(plain.contains("floats packed")) << plain.output;
+}
+
 /// A command of this text for every rank; `lab` will hold the folder that the lab gave to all.
 std::string write_command(const std::filesystem::path& folder, const std::string& text) {
   const std::filesystem::path file = folder / "command.sh";

@@ -7,10 +7,12 @@ namespace cleave::mpi {
 
 /// alpha_us: of one message; gb_s: 1e9 bytes a second, in one direction.
 struct Link {
+  static constexpr const char* kBuiltIn = "built in";
   double alpha_us = 30;
   double gb_s = 1;
-  std::string source = "built in";
+  std::string source = kBuiltIn;
 
+  bool is_measured() const { return source != kBuiltIn; }
   double us(double messages, double bytes) const {
     return messages * alpha_us + bytes / (gb_s * 1e3);
   }
