@@ -58,17 +58,27 @@ struct RmsNormFunction : Function<RmsNormFunction> {
     const auto [dx, dweight] =
         rms_norm_backward(rows(dy[0]), rows(saved[0]), weight.value, saved[1]);
     add(weight, dweight);
-    complete(weight);
+    end_use(weight);
     return {dx.view(saved[0].sizes()), at::Tensor(), at::Tensor()};
   }
 };
 
+void begin_uses(const Projection& projection) {
+  begin_use(*projection.weight);
+  if (projection.bias) begin_use(*projection.bias);
+}
+
+void end_uses(const Projection& projection) {
+  end_use(*projection.weight);
+  if (projection.bias) end_use(*projection.bias);
+}
+
 void add_gradients(const Projection& projection, const at::Tensor& dy, const at::Tensor& x) {
   add_product(*projection.weight, dy, x);
-  complete(*projection.weight);
+  end_use(*projection.weight);
   if (!projection.bias) return;
   add(*projection.bias, dy.sum(0, false, at::kFloat));
-  complete(*projection.bias);
+  end_use(*projection.bias);
 }
 
 struct LinearFunction : Function<LinearFunction> {
@@ -96,7 +106,10 @@ struct LinearFunction : Function<LinearFunction> {
     const at::Tensor x2 = rows(x);
     at::Tensor dx;  // (n, in)
     for (size_t i = 0; i < projections.size(); ++i) {
-      if (!dy[i].defined()) continue;
+      if (!dy[i].defined()) {
+        end_uses(projections[i]);
+        continue;
+      }
       const at::Tensor dy2 = rows(dy[i]);
       if (dx.defined())
         dx.addmm_(dy2, projections[i].weight->value);
@@ -150,6 +163,7 @@ at::Tensor TorchOps::embedding(const at::Tensor& tokens, Parameter& weight,
 }
 
 at::Tensor TorchOps::rms_norm(const at::Tensor& x, Parameter& weight, double eps) {
+  if (c10::GradMode::is_enabled()) begin_use(weight);
   const at::Tensor y = RmsNormFunction::apply(x, &weight, eps);
   // the weight's value may be freed and gathered again in between: read when it is used
   if (recompute_.norm)
@@ -161,6 +175,8 @@ at::Tensor TorchOps::rms_norm(const at::Tensor& x, Parameter& weight, double eps
 
 std::vector<at::Tensor> TorchOps::linear(const at::Tensor& x,
                                          const std::vector<Projection>& projections) {
+  if (c10::GradMode::is_enabled())
+    for (const Projection& projection : projections) begin_uses(projection);
   return LinearFunction::apply(x, &projections, offered_.take(x));
 }
 

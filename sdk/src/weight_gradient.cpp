@@ -78,11 +78,14 @@ void add_rows(Parameter& weight, const at::Tensor& tokens, const at::Tensor& dy)
     add_rows_now(weight, tokens, dy);
 }
 
-void complete(Parameter& parameter) {
-  const auto tell = [&parameter] {
-    if (parameter.listener) parameter.listener->complete(parameter);
-  };
-  if (!defer(parameter, tell)) tell();
+void begin_use(Parameter& parameter) {
+  ++parameter.open_uses;
+}
+
+void end_use(Parameter& parameter) {
+  if (defer(parameter, [&parameter] { end_use(parameter); })) return;
+  CLEAVE_CHECK(parameter.open_uses > 0, parameter.name, ": a use ends that did not begin");
+  if (--parameter.open_uses == 0 && parameter.listener) parameter.listener->complete(parameter);
 }
 
 void settle(Parameter& parameter) {

@@ -47,7 +47,11 @@ struct Fixture {
       if (parameter.name == name) return parameter;
     throw std::out_of_range(name);
   }
-  void add_to(const std::string& name, float value) { add((*this)[name], at::full({1}, value)); }
+  void add_to(const std::string& name, float value) {
+    begin_use((*this)[name]);
+    add((*this)[name], at::full({1}, value));
+  }
+  void end(const std::string& name) { end_use((*this)[name]); }
 
   std::vector<Parameter> parameters;
   UnitInfo units[3];
@@ -64,10 +68,10 @@ TEST(GradientAnnouncer, AnnouncesWhatIsCompleteWhileTheUnitRuns) {
   announcer.before(f.units[1]);
   f.add_to("c", 1);
   EXPECT_EQ(f.reducer.told, Told({"unit 1"}));
-  complete(f["c"]);
+  f.end("c");
   EXPECT_EQ(f.reducer.told, Told({"unit 1", "c last"}));
   f.add_to("b", 2);
-  complete(f["b"]);
+  f.end("b");
   f.add_to("a", 3);
   EXPECT_EQ(f.reducer.told, Told({"unit 1", "c last", "b last"}));
   announcer.after(1);
@@ -82,11 +86,11 @@ TEST(GradientAnnouncer, KeepsTheOrderWhateverCompletesFirst) {
   announcer.before(f.units[1]);
   for (const char* name : {"a", "b"}) {
     f.add_to(name, 1);
-    complete(f[name]);
+    f.end(name);
   }
   EXPECT_EQ(f.reducer.told, Told({"unit 1"}));
   f.add_to("c", 1);
-  complete(f["c"]);
+  f.end("c");
   EXPECT_EQ(f.reducer.told, Told({"unit 1", "c last", "b last", "a last"}));
   announcer.after(1);
   EXPECT_EQ(f.reducer.told.size(), 4u);
@@ -100,10 +104,28 @@ TEST(GradientAnnouncer, LeavesAnAnnouncedGradientAlone) {
   announcer.before(f.units[1]);
   for (const char* name : {"c", "b", "a"}) {
     f.add_to(name, 5);
-    complete(f[name]);
+    f.end(name);
   }
   announcer.after(1);
   for (const char* name : {"c", "b", "a"}) EXPECT_EQ(f[name].gradient.item<float>(), 5) << name;
+}
+
+// An operation that a strategy has cut in two adds twice.
+TEST(GradientAnnouncer, AGradientIsCompleteWhenItsLastUseHasEnded) {
+  Fixture f;
+  GradientAnnouncer announcer(f.order, 3, 1, &f.reducer);
+  announcer.begin_step();
+  begin_use(f["c"]);
+  begin_use(f["c"]);
+  announcer.before(f.units[1]);
+  add(f["c"], at::full({1}, 1.0f));
+  f.end("c");
+  EXPECT_EQ(f.reducer.told, Told({"unit 1"}));
+  add(f["c"], at::full({1}, 2.0f));
+  f.end("c");
+  EXPECT_EQ(f.reducer.told, Told({"unit 1", "c last"}));
+  EXPECT_EQ(f.reducer.values.at("c"), 3);
+  EXPECT_THROW(f.end("c"), std::exception);
 }
 
 TEST(GradientAnnouncer, UnusedParametersAreZeroAndAnnounced) {
@@ -112,7 +134,7 @@ TEST(GradientAnnouncer, UnusedParametersAreZeroAndAnnounced) {
   announcer.begin_step();
   announcer.before(f.units[1]);
   f.add_to("b", 4);
-  complete(f["b"]);
+  f.end("b");
   announcer.after(1);
   EXPECT_EQ(f.reducer.told, Told({"unit 1", "c last", "b last", "a last"}));
   EXPECT_EQ(f.reducer.values, (std::map<std::string, float>{{"a", 0}, {"b", 4}, {"c", 0}}));
@@ -124,11 +146,11 @@ TEST(GradientAnnouncer, ATiedWeightIsAnnouncedAfterItsLastUse) {
   announcer.begin_step();
   announcer.before(f.units[2]);
   f.add_to("tied", 1);
-  complete(f["tied"]);
+  f.end("tied");
   announcer.after(2);
   announcer.before(f.units[0]);
   f.add_to("tied", 2);
-  complete(f["tied"]);
+  f.end("tied");
   announcer.after(0);
   EXPECT_EQ(f.reducer.told, Told({"unit 2", "d last", "unit 0", "tied last"}));
   EXPECT_EQ(f.reducer.values.at("tied"), 3);
@@ -143,7 +165,7 @@ TEST(GradientAnnouncer, TellsTheLastMicroBatchOfAStep) {
     for (int micro_batch = 0; micro_batch < 2; ++micro_batch) {
       announcer.before(f.units[2]);
       f.add_to("d", 1);
-      complete(f["d"]);
+      f.end("d");
       announcer.after(2);
     }
     EXPECT_EQ(f.reducer.told, Told({"unit 2", "d", "unit 2", "d last"}));
@@ -157,7 +179,7 @@ TEST(GradientAnnouncer, CompletionWaitsWithDeferredContributions) {
   DeferredGradients deferred;
   f["c"].deferred = &deferred;
   f.add_to("c", 6);
-  complete(f["c"]);
+  f.end("c");
   f["c"].deferred = nullptr;
   announcer.before(f.units[1]);
   EXPECT_EQ(f.reducer.told, Told({"unit 1"}));
@@ -172,7 +194,7 @@ TEST(GradientAnnouncer, WithoutAReducerUnusedGradientsAreZeroed) {
   announcer.begin_step();
   announcer.before(f.units[1]);
   f.add_to("b", 4);
-  complete(f["b"]);
+  f.end("b");
   announcer.after(1);
   EXPECT_EQ(f["a"].gradient.item<float>(), 0);
   EXPECT_EQ(f["b"].gradient.item<float>(), 4);

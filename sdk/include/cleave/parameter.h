@@ -26,7 +26,7 @@ using DeferredGradients = std::vector<std::function<void()>>;
 
 struct Parameter;
 
-/// Of the host: hears that a gradient is complete before the unit's backward is (complete() in
+/// Of the host: hears that a gradient is complete before the unit's backward is (end_use in
 /// weight_gradient.h).
 class GradientListener {
  public:
@@ -70,6 +70,8 @@ struct Parameter {
   bool gradient_is_stale = true;
   /// Where contributions to `gradient` wait while set (weight_gradient.h); who sets it runs them.
   DeferredGradients* deferred = nullptr;
+  /// Operations that have yet to add to `gradient` (weight_gradient.h).
+  int64_t open_uses = 0;
   /// Set by the host while a unit's backward may complete the gradient.
   GradientListener* listener = nullptr;
 

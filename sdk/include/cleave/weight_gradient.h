@@ -16,9 +16,11 @@ void add_product(Parameter& weight, const at::Tensor& dy, const at::Tensor& x);
 void add(Parameter& parameter, const at::Tensor& contribution);
 /// gradient row tokens[i] += dy[i]. tokens (n), dy (n, C).
 void add_rows(Parameter& weight, const at::Tensor& tokens, const at::Tensor& dy);
-/// Says that this run of the unit adds nothing more to the gradient: its exchange may start, and
-/// its memory go, at once. Not required: at the end of the unit's backward all are complete.
-void complete(Parameter& parameter);
+/// Not required, but lets a gradient's exchange start before its unit's backward ends: an operation
+/// begins a use in its forward, while autograd records, and ends it when its backward has added all
+/// that it had. The gradient is complete when the last open use ends, so begin before others end.
+void begin_use(Parameter& parameter);
+void end_use(Parameter& parameter);
 /// Zeroes a gradient that got no contribution this step.
 void settle(Parameter& parameter);
 
