@@ -6,8 +6,12 @@ namespace cleave {
 
 GradientAnnouncer::GradientAnnouncer(const std::vector<Parameter*>& backward_order,
                                      size_t num_units, int64_t micro_batches,
-                                     GradientReducer* reducer)
-    : reducer_(reducer), micro_batches_(micro_batches), ready_after_(num_units), done_(num_units) {
+                                     GradientReducer* reducer, bool is_early)
+    : reducer_(reducer),
+      micro_batches_(micro_batches),
+      is_early_(is_early),
+      ready_after_(num_units),
+      done_(num_units) {
   size_t parameters = 0;
   for (Parameter* parameter : backward_order) {
     ready_after_[static_cast<size_t>(parameter->units.front())].push_back(parameter);
@@ -27,7 +31,7 @@ void GradientAnnouncer::before(const UnitInfo& unit) {
   num_announced_ = 0;
   for (Parameter* parameter : ready_after_[static_cast<size_t>(unit_)]) {
     is_complete_[static_cast<size_t>(parameter->index)] = false;
-    parameter->listener = this;
+    if (is_early_) parameter->listener = this;
   }
 }
 

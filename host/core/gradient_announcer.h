@@ -13,9 +13,11 @@ namespace cleave {
 class GradientAnnouncer final : public GradientListener {
  public:
   /// `reducer`: nullptr where no strategy reduces; outlives this, as the parameters do.
-  /// `micro_batches`: of a step.
+  /// `micro_batches`: of a step. `is_early`: false where autograd runs backward on another thread
+  /// than the rank's main one, on which strategies are called: on a GPU. Then gradients are
+  /// announced after the unit.
   GradientAnnouncer(const std::vector<Parameter*>& backward_order, size_t num_units,
-                    int64_t micro_batches, GradientReducer* reducer);
+                    int64_t micro_batches, GradientReducer* reducer, bool is_early);
 
   void begin_step();
   /// Before a backward of the unit that adds to gradients.
@@ -31,6 +33,7 @@ class GradientAnnouncer final : public GradientListener {
 
   GradientReducer* reducer_;
   int64_t micro_batches_;
+  bool is_early_;
   std::vector<std::vector<Parameter*>> ready_after_;  // by unit: those whose last use it is
   std::vector<int64_t> done_;                         // micro-batches of this step, by unit
   int unit_ = -1;                                     // whose backward runs

@@ -113,7 +113,7 @@ void Trainer::allocate_gradients(const std::vector<Parameter*>& backward_order) 
       parameter->reduced_gradient = at::zeros_like(parameter->master);
   announcer_ = std::make_unique<GradientAnnouncer>(
       backward_order, context_.run.chunk_of_unit.size(), num_micro_batches_,
-      context_.strategies.gradient_reducer());
+      context_.strategies.gradient_reducer(), context_.device.is_cpu());
 }
 
 Trainer::~Trainer() = default;

@@ -63,7 +63,7 @@ using Told = std::vector<std::string>;
 
 TEST(GradientAnnouncer, AnnouncesWhatIsCompleteWhileTheUnitRuns) {
   Fixture f;
-  GradientAnnouncer announcer(f.order, 3, 1, &f.reducer);
+  GradientAnnouncer announcer(f.order, 3, 1, &f.reducer, true);
   announcer.begin_step();
   announcer.before(f.units[1]);
   f.add_to("c", 1);
@@ -81,7 +81,7 @@ TEST(GradientAnnouncer, AnnouncesWhatIsCompleteWhileTheUnitRuns) {
 
 TEST(GradientAnnouncer, KeepsTheOrderWhateverCompletesFirst) {
   Fixture f;
-  GradientAnnouncer announcer(f.order, 3, 1, &f.reducer);
+  GradientAnnouncer announcer(f.order, 3, 1, &f.reducer, true);
   announcer.begin_step();
   announcer.before(f.units[1]);
   for (const char* name : {"a", "b"}) {
@@ -99,7 +99,7 @@ TEST(GradientAnnouncer, KeepsTheOrderWhateverCompletesFirst) {
 // The reducer may be sending it.
 TEST(GradientAnnouncer, LeavesAnAnnouncedGradientAlone) {
   Fixture f;
-  GradientAnnouncer announcer(f.order, 3, 1, &f.reducer);
+  GradientAnnouncer announcer(f.order, 3, 1, &f.reducer, true);
   announcer.begin_step();
   announcer.before(f.units[1]);
   for (const char* name : {"c", "b", "a"}) {
@@ -110,10 +110,23 @@ TEST(GradientAnnouncer, LeavesAnAnnouncedGradientAlone) {
   for (const char* name : {"c", "b", "a"}) EXPECT_EQ(f[name].gradient.item<float>(), 5) << name;
 }
 
+TEST(GradientAnnouncer, WaitsForTheUnitWhereItMustNotBeEarly) {
+  Fixture f;
+  GradientAnnouncer announcer(f.order, 3, 1, &f.reducer, false);
+  announcer.begin_step();
+  announcer.before(f.units[1]);
+  f.add_to("c", 1);
+  f.end("c");
+  EXPECT_EQ(f.reducer.told, Told({"unit 1"}));
+  announcer.after(1);
+  EXPECT_EQ(f.reducer.told, Told({"unit 1", "c last", "b last", "a last"}));
+  EXPECT_EQ(f.reducer.values.at("c"), 1);
+}
+
 // An operation that a strategy has cut in two adds twice.
 TEST(GradientAnnouncer, AGradientIsCompleteWhenItsLastUseHasEnded) {
   Fixture f;
-  GradientAnnouncer announcer(f.order, 3, 1, &f.reducer);
+  GradientAnnouncer announcer(f.order, 3, 1, &f.reducer, true);
   announcer.begin_step();
   begin_use(f["c"]);
   begin_use(f["c"]);
@@ -130,7 +143,7 @@ TEST(GradientAnnouncer, AGradientIsCompleteWhenItsLastUseHasEnded) {
 
 TEST(GradientAnnouncer, UnusedParametersAreZeroAndAnnounced) {
   Fixture f;
-  GradientAnnouncer announcer(f.order, 3, 1, &f.reducer);
+  GradientAnnouncer announcer(f.order, 3, 1, &f.reducer, true);
   announcer.begin_step();
   announcer.before(f.units[1]);
   f.add_to("b", 4);
@@ -142,7 +155,7 @@ TEST(GradientAnnouncer, UnusedParametersAreZeroAndAnnounced) {
 
 TEST(GradientAnnouncer, ATiedWeightIsAnnouncedAfterItsLastUse) {
   Fixture f;
-  GradientAnnouncer announcer(f.order, 3, 1, &f.reducer);
+  GradientAnnouncer announcer(f.order, 3, 1, &f.reducer, true);
   announcer.begin_step();
   announcer.before(f.units[2]);
   f.add_to("tied", 1);
@@ -158,7 +171,7 @@ TEST(GradientAnnouncer, ATiedWeightIsAnnouncedAfterItsLastUse) {
 
 TEST(GradientAnnouncer, TellsTheLastMicroBatchOfAStep) {
   Fixture f;
-  GradientAnnouncer announcer(f.order, 3, 2, &f.reducer);
+  GradientAnnouncer announcer(f.order, 3, 2, &f.reducer, true);
   for (int step = 0; step < 2; ++step) {
     f.reducer.told.clear();
     announcer.begin_step();
@@ -174,7 +187,7 @@ TEST(GradientAnnouncer, TellsTheLastMicroBatchOfAStep) {
 
 TEST(GradientAnnouncer, CompletionWaitsWithDeferredContributions) {
   Fixture f;
-  GradientAnnouncer announcer(f.order, 3, 1, &f.reducer);
+  GradientAnnouncer announcer(f.order, 3, 1, &f.reducer, true);
   announcer.begin_step();
   DeferredGradients deferred;
   f["c"].deferred = &deferred;
@@ -190,7 +203,7 @@ TEST(GradientAnnouncer, CompletionWaitsWithDeferredContributions) {
 
 TEST(GradientAnnouncer, WithoutAReducerUnusedGradientsAreZeroed) {
   Fixture f;
-  GradientAnnouncer announcer(f.order, 3, 1, nullptr);
+  GradientAnnouncer announcer(f.order, 3, 1, nullptr, true);
   announcer.begin_step();
   announcer.before(f.units[1]);
   f.add_to("b", 4);
