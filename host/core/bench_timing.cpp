@@ -36,12 +36,6 @@ int64_t sum(Comm& comm, int64_t value) {
   return total.item<int64_t>();
 }
 
-int64_t sent_by_node() {
-  int64_t bytes = 0;
-  for (const auto& [name, sent] : network_sent_bytes()) bytes += sent;
-  return bytes;
-}
-
 class Sampler {
  public:
   Sampler(cleave_op op, int64_t elements, at::ScalarType dtype, at::Device device, Comm& comm)
@@ -106,10 +100,10 @@ void measure_row(BenchRow& row, cleave_op op, at::ScalarType dtype, const BenchP
 
   at::Tensor times = at::empty({row.repetitions}, at::kDouble);
   comm.barrier();
-  const int64_t sent_before = counts_network ? sent_by_node() : 0;
+  const int64_t sent_before = counts_network ? total_network_sent_bytes() : 0;
   for (int i = 0; i < row.repetitions; ++i) times[i] = sampler.sample();
   comm.barrier();
-  const int64_t sent = counts_network ? sent_by_node() - sent_before : 0;
+  const int64_t sent = counts_network ? total_network_sent_bytes() - sent_before : 0;
 
   largest(control, times);
   const double* first_us = times.const_data_ptr<double>();

@@ -43,12 +43,13 @@ void GradientAnnouncer::complete(Parameter& parameter) {
   const auto& ready = ready_after_[static_cast<size_t>(unit_)];
   while (num_announced_ < ready.size() &&
          is_complete_[static_cast<size_t>(ready[num_announced_]->index)])
-    announce_next(is_last(unit_));
+    announce_next();
 }
 
-void GradientAnnouncer::announce_next(bool is_last) {
-  Parameter& parameter = *ready_after_[static_cast<size_t>(unit_)][num_announced_++];
-  reducer_->gradient_ready(parameter, is_last);
+void GradientAnnouncer::announce_next() {
+  const auto unit = static_cast<size_t>(unit_);
+  Parameter& parameter = *ready_after_[unit][num_announced_++];
+  reducer_->gradient_ready(parameter, done_[unit] + 1 == micro_batches_);
 }
 
 void GradientAnnouncer::after(int unit) {
@@ -58,7 +59,7 @@ void GradientAnnouncer::after(int unit) {
     // a complete one may be with the reducer by now
     if (!is_complete_[static_cast<size_t>(parameter->index)]) settle(*parameter);
   }
-  while (reducer_ && num_announced_ < ready.size()) announce_next(is_last(unit));
+  while (reducer_ && num_announced_ < ready.size()) announce_next();
   ++done_[static_cast<size_t>(unit)];
 }
 

@@ -28,8 +28,7 @@ class GradientAnnouncer final : public GradientListener {
   void after(int unit);
 
  private:
-  void announce_next(bool is_last);
-  bool is_last(int unit) const { return done_[static_cast<size_t>(unit)] + 1 == micro_batches_; }
+  void announce_next();
 
   GradientReducer* reducer_;
   int64_t micro_batches_;

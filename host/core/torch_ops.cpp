@@ -73,14 +73,6 @@ void end_uses(const Projection& projection) {
   if (projection.bias) end_use(*projection.bias);
 }
 
-void add_gradients(const Projection& projection, const at::Tensor& dy, const at::Tensor& x) {
-  add_product(*projection.weight, dy, x);
-  end_use(*projection.weight);
-  if (!projection.bias) return;
-  add(*projection.bias, dy.sum(0, false, at::kFloat));
-  end_use(*projection.bias);
-}
-
 struct LinearFunction : Function<LinearFunction> {
   static variable_list forward(AutogradContext* context, const at::Tensor& x,
                                const std::vector<Projection>* projections,
@@ -106,16 +98,17 @@ struct LinearFunction : Function<LinearFunction> {
     const at::Tensor x2 = rows(x);
     at::Tensor dx;  // (n, in)
     for (size_t i = 0; i < projections.size(); ++i) {
-      if (!dy[i].defined()) {
-        end_uses(projections[i]);
-        continue;
+      const Projection& projection = projections[i];
+      if (dy[i].defined()) {
+        const at::Tensor dy2 = rows(dy[i]);
+        if (dx.defined())
+          dx.addmm_(dy2, projection.weight->value);
+        else
+          dx = at::mm(dy2, projection.weight->value);
+        add_product(*projection.weight, dy2, x2);
+        if (projection.bias) add(*projection.bias, dy2.sum(0, false, at::kFloat));
       }
-      const at::Tensor dy2 = rows(dy[i]);
-      if (dx.defined())
-        dx.addmm_(dy2, projections[i].weight->value);
-      else
-        dx = at::mm(dy2, projections[i].weight->value);
-      add_gradients(projections[i], dy2, x2);
+      end_uses(projection);
     }
     return {dx.defined() ? dx.view(x.sizes()) : at::Tensor(), at::Tensor(), at::Tensor()};
   }

@@ -25,4 +25,10 @@ std::map<std::string, int64_t> network_sent_bytes() {
   return sent;
 }
 
+int64_t total_network_sent_bytes() {
+  int64_t total = 0;
+  for (const auto& [name, sent] : network_sent_bytes()) total += sent;
+  return total;
+}
+
 }  // namespace cleave

@@ -19,10 +19,7 @@ constexpr double kTolerance = 0.03;
 
 int64_t sent_by_node() {
   const char* local_rank = std::getenv("OMPI_COMM_WORLD_LOCAL_RANK");
-  if (local_rank && std::string(local_rank) != "0") return 0;
-  int64_t sent = 0;
-  for (const auto& [name, bytes] : network_sent_bytes()) sent += bytes;
-  return sent;
+  return local_rank && std::string(local_rank) != "0" ? 0 : total_network_sent_bytes();
 }
 
 int64_t sum(Communicator& c, int64_t value) {

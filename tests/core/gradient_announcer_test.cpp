@@ -4,6 +4,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <memory>
+
 namespace cleave {
 namespace {
 
@@ -25,7 +27,7 @@ class RecordingReducer final : public GradientReducer {
 
 struct Fixture {
   // unit 0: tied; unit 1: a, b, c; unit 2: tied, d
-  Fixture() {
+  explicit Fixture(int64_t micro_batches = 1, bool is_early = true, bool has_reducer = true) {
     const std::vector<std::pair<std::string, std::vector<int>>> all = {
         {"tied", {0, 2}}, {"a", {1}}, {"b", {1}}, {"c", {1}}, {"d", {2}}};
     parameters.resize(all.size());
@@ -40,6 +42,9 @@ struct Fixture {
       units[unit].name = std::to_string(unit);
     }
     for (const char* name : {"d", "c", "b", "a", "tied"}) order.push_back(&(*this)[name]);
+    announcer = std::make_unique<GradientAnnouncer>(order, 3, micro_batches,
+                                                    has_reducer ? &reducer : nullptr, is_early);
+    announcer->begin_step();
   }
 
   Parameter& operator[](const std::string& name) {
@@ -57,15 +62,14 @@ struct Fixture {
   UnitInfo units[3];
   RecordingReducer reducer;
   std::vector<Parameter*> order;  // backward
+  std::unique_ptr<GradientAnnouncer> announcer;
 };
 
 using Told = std::vector<std::string>;
 
 TEST(GradientAnnouncer, AnnouncesWhatIsCompleteWhileTheUnitRuns) {
   Fixture f;
-  GradientAnnouncer announcer(f.order, 3, 1, &f.reducer, true);
-  announcer.begin_step();
-  announcer.before(f.units[1]);
+  f.announcer->before(f.units[1]);
   f.add_to("c", 1);
   EXPECT_EQ(f.reducer.told, Told({"unit 1"}));
   f.end("c");
@@ -74,16 +78,14 @@ TEST(GradientAnnouncer, AnnouncesWhatIsCompleteWhileTheUnitRuns) {
   f.end("b");
   f.add_to("a", 3);
   EXPECT_EQ(f.reducer.told, Told({"unit 1", "c last", "b last"}));
-  announcer.after(1);
+  f.announcer->after(1);
   EXPECT_EQ(f.reducer.told, Told({"unit 1", "c last", "b last", "a last"}));
   EXPECT_EQ(f.reducer.values.at("a"), 3);
 }
 
 TEST(GradientAnnouncer, KeepsTheOrderWhateverCompletesFirst) {
   Fixture f;
-  GradientAnnouncer announcer(f.order, 3, 1, &f.reducer, true);
-  announcer.begin_step();
-  announcer.before(f.units[1]);
+  f.announcer->before(f.units[1]);
   for (const char* name : {"a", "b"}) {
     f.add_to(name, 1);
     f.end(name);
@@ -92,33 +94,29 @@ TEST(GradientAnnouncer, KeepsTheOrderWhateverCompletesFirst) {
   f.add_to("c", 1);
   f.end("c");
   EXPECT_EQ(f.reducer.told, Told({"unit 1", "c last", "b last", "a last"}));
-  announcer.after(1);
+  f.announcer->after(1);
   EXPECT_EQ(f.reducer.told.size(), 4u);
 }
 
 // The reducer may be sending it.
 TEST(GradientAnnouncer, LeavesAnAnnouncedGradientAlone) {
   Fixture f;
-  GradientAnnouncer announcer(f.order, 3, 1, &f.reducer, true);
-  announcer.begin_step();
-  announcer.before(f.units[1]);
+  f.announcer->before(f.units[1]);
   for (const char* name : {"c", "b", "a"}) {
     f.add_to(name, 5);
     f.end(name);
   }
-  announcer.after(1);
+  f.announcer->after(1);
   for (const char* name : {"c", "b", "a"}) EXPECT_EQ(f[name].gradient.item<float>(), 5) << name;
 }
 
 TEST(GradientAnnouncer, WaitsForTheUnitWhereItMustNotBeEarly) {
-  Fixture f;
-  GradientAnnouncer announcer(f.order, 3, 1, &f.reducer, false);
-  announcer.begin_step();
-  announcer.before(f.units[1]);
+  Fixture f(1, false);
+  f.announcer->before(f.units[1]);
   f.add_to("c", 1);
   f.end("c");
   EXPECT_EQ(f.reducer.told, Told({"unit 1"}));
-  announcer.after(1);
+  f.announcer->after(1);
   EXPECT_EQ(f.reducer.told, Told({"unit 1", "c last", "b last", "a last"}));
   EXPECT_EQ(f.reducer.values.at("c"), 1);
 }
@@ -126,11 +124,9 @@ TEST(GradientAnnouncer, WaitsForTheUnitWhereItMustNotBeEarly) {
 // An operation that a strategy has cut in two adds twice.
 TEST(GradientAnnouncer, AGradientIsCompleteWhenItsLastUseHasEnded) {
   Fixture f;
-  GradientAnnouncer announcer(f.order, 3, 1, &f.reducer, true);
-  announcer.begin_step();
   begin_use(f["c"]);
   begin_use(f["c"]);
-  announcer.before(f.units[1]);
+  f.announcer->before(f.units[1]);
   add(f["c"], at::full({1}, 1.0f));
   f.end("c");
   EXPECT_EQ(f.reducer.told, Told({"unit 1"}));
@@ -143,43 +139,38 @@ TEST(GradientAnnouncer, AGradientIsCompleteWhenItsLastUseHasEnded) {
 
 TEST(GradientAnnouncer, UnusedParametersAreZeroAndAnnounced) {
   Fixture f;
-  GradientAnnouncer announcer(f.order, 3, 1, &f.reducer, true);
-  announcer.begin_step();
-  announcer.before(f.units[1]);
+  f.announcer->before(f.units[1]);
   f.add_to("b", 4);
   f.end("b");
-  announcer.after(1);
+  f.announcer->after(1);
   EXPECT_EQ(f.reducer.told, Told({"unit 1", "c last", "b last", "a last"}));
   EXPECT_EQ(f.reducer.values, (std::map<std::string, float>{{"a", 0}, {"b", 4}, {"c", 0}}));
 }
 
 TEST(GradientAnnouncer, ATiedWeightIsAnnouncedAfterItsLastUse) {
   Fixture f;
-  GradientAnnouncer announcer(f.order, 3, 1, &f.reducer, true);
-  announcer.begin_step();
-  announcer.before(f.units[2]);
+  f.announcer->before(f.units[2]);
   f.add_to("tied", 1);
   f.end("tied");
-  announcer.after(2);
-  announcer.before(f.units[0]);
+  f.announcer->after(2);
+  f.announcer->before(f.units[0]);
   f.add_to("tied", 2);
   f.end("tied");
-  announcer.after(0);
+  f.announcer->after(0);
   EXPECT_EQ(f.reducer.told, Told({"unit 2", "d last", "unit 0", "tied last"}));
   EXPECT_EQ(f.reducer.values.at("tied"), 3);
 }
 
 TEST(GradientAnnouncer, TellsTheLastMicroBatchOfAStep) {
-  Fixture f;
-  GradientAnnouncer announcer(f.order, 3, 2, &f.reducer, true);
+  Fixture f(2);
   for (int step = 0; step < 2; ++step) {
     f.reducer.told.clear();
-    announcer.begin_step();
+    f.announcer->begin_step();
     for (int micro_batch = 0; micro_batch < 2; ++micro_batch) {
-      announcer.before(f.units[2]);
+      f.announcer->before(f.units[2]);
       f.add_to("d", 1);
       f.end("d");
-      announcer.after(2);
+      f.announcer->after(2);
     }
     EXPECT_EQ(f.reducer.told, Told({"unit 2", "d", "unit 2", "d last"}));
   }
@@ -187,14 +178,12 @@ TEST(GradientAnnouncer, TellsTheLastMicroBatchOfAStep) {
 
 TEST(GradientAnnouncer, CompletionWaitsWithDeferredContributions) {
   Fixture f;
-  GradientAnnouncer announcer(f.order, 3, 1, &f.reducer, true);
-  announcer.begin_step();
   DeferredGradients deferred;
   f["c"].deferred = &deferred;
   f.add_to("c", 6);
   f.end("c");
   f["c"].deferred = nullptr;
-  announcer.before(f.units[1]);
+  f.announcer->before(f.units[1]);
   EXPECT_EQ(f.reducer.told, Told({"unit 1"}));
   for (const auto& contribution : deferred) contribution();
   EXPECT_EQ(f.reducer.told, Told({"unit 1", "c last"}));
@@ -202,13 +191,11 @@ TEST(GradientAnnouncer, CompletionWaitsWithDeferredContributions) {
 }
 
 TEST(GradientAnnouncer, WithoutAReducerUnusedGradientsAreZeroed) {
-  Fixture f;
-  GradientAnnouncer announcer(f.order, 3, 1, nullptr, true);
-  announcer.begin_step();
-  announcer.before(f.units[1]);
+  Fixture f(1, true, false);
+  f.announcer->before(f.units[1]);
   f.add_to("b", 4);
   f.end("b");
-  announcer.after(1);
+  f.announcer->after(1);
   EXPECT_EQ(f["a"].gradient.item<float>(), 0);
   EXPECT_EQ(f["b"].gradient.item<float>(), 4);
 }

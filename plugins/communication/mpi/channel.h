@@ -29,7 +29,7 @@ struct Channel {
   int size;
   int max_tag;
   Settings settings;
-  ScratchPool* scratch = nullptr;
+  ScratchPool* scratch = nullptr;    // outlives all operations
   std::vector<bool> packs_to;        // each rank: whether messages to and from it may be packed
   std::atomic<bool> aborted{false};  // set by any thread
   int heavy_running = 0;             // large operations that hold scratch memory

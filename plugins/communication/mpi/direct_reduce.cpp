@@ -10,11 +10,9 @@
 
 namespace cleave::mpi {
 
-DirectReduce::DirectReduce(std::shared_ptr<Channel> channel, Group group, ScratchPool& pool,
-                           DirectCall call)
+DirectReduce::DirectReduce(std::shared_ptr<Channel> channel, Group group, DirectCall call)
     : channel_(std::move(channel)),
       group_(std::move(group)),
-      pool_(pool),
       call_(std::move(call)),
       element_bytes_(dtype_bytes(call_.dtype)),
       segment_elements_(std::max<int64_t>(1, channel_->settings.segment_bytes / element_bytes_)),
@@ -114,7 +112,7 @@ bool DirectReduce::advance() {
   if (!scratch_) {
     const int64_t largest = *std::max_element(call_.counts.begin(), call_.counts.end());
     segment_elements_ = std::min(segment_elements_, std::max<int64_t>(largest, 1));
-    scratch_ = pool_.take(kAhead * group_.size() * segment_elements_ * element_bytes_);
+    scratch_ = channel_->scratch->take(kAhead * group_.size() * segment_elements_ * element_bytes_);
   }
   bool moved = false;
   for (Peer& peer : peers_) moved |= collect(peer);

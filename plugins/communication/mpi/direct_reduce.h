@@ -34,7 +34,7 @@ struct DirectCall {
 
 class DirectReduce final : public Machine {
  public:
-  DirectReduce(std::shared_ptr<Channel> channel, Group group, ScratchPool& pool, DirectCall call);
+  DirectReduce(std::shared_ptr<Channel> channel, Group group, DirectCall call);
   bool advance() override;
   bool finished() const override;
   std::string waits_for() const override;
@@ -68,7 +68,6 @@ class DirectReduce final : public Machine {
 
   std::shared_ptr<Channel> channel_;
   Group group_;
-  ScratchPool& pool_;
   DirectCall call_;
   int64_t element_bytes_;
   int64_t segment_elements_;

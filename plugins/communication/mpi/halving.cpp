@@ -11,10 +11,9 @@
 
 namespace cleave::mpi {
 
-Halving::Halving(std::shared_ptr<Channel> channel, Group group, ScratchPool& pool, RingCall call)
+Halving::Halving(std::shared_ptr<Channel> channel, Group group, RingCall call)
     : channel_(std::move(channel)),
       group_(std::move(group)),
-      pool_(pool),
       call_(std::move(call)),
       num_halvings_(std::bit_width(static_cast<unsigned>(group_.size())) - 1),
       end_(call_.reduces && call_.gathers ? 2 * num_halvings_ : num_halvings_),
@@ -50,8 +49,8 @@ void Halving::prepare() {
   const auto bytes = [&](const Range& range) {
     return static_cast<size_t>(elements(range) * element_bytes_);
   };
-  if (call_.reduces) received_ = pool_.take(static_cast<int64_t>(bytes(all)));
-  if (!call_.gathers) whole_ = pool_.take(static_cast<int64_t>(bytes(all)));
+  if (call_.reduces) received_ = channel_->scratch->take(static_cast<int64_t>(bytes(all)));
+  if (!call_.gathers) whole_ = channel_->scratch->take(static_cast<int64_t>(bytes(all)));
   const Range& given = call_.reduces ? all : own;
   if (call_.send != data(given) && bytes(given) > 0)
     std::memcpy(data(given), call_.send, bytes(given));

@@ -21,7 +21,7 @@ namespace cleave::mpi {
 class Halving final : public Machine {
  public:
   /// 2^k ranks, blocks without gaps between them. 16-bit floats would be rounded k times.
-  Halving(std::shared_ptr<Channel> channel, Group group, ScratchPool& pool, RingCall call);
+  Halving(std::shared_ptr<Channel> channel, Group group, RingCall call);
   bool advance() override;
   bool finished() const override { return step_ == end_ && requests_.empty(); }
   std::string waits_for() const override;
@@ -45,7 +45,6 @@ class Halving final : public Machine {
 
   std::shared_ptr<Channel> channel_;
   Group group_;
-  ScratchPool& pool_;
   RingCall call_;
   int num_halvings_;  // log2 of the ranks
   int step_ = 0;

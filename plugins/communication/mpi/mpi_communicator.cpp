@@ -77,7 +77,7 @@ MpiBackend::MpiBackend(std::shared_ptr<Runtime> runtime, MPI_Comm comm, Settings
       channel_->packs_to.push_back(settings.packs &&
                                    machine != machine_of[static_cast<size_t>(channel_->rank)]);
   });
-  stages_ = std::make_shared<StageMaker>(channel_, runtime_->scratch(), topology_);
+  stages_ = std::make_shared<StageMaker>(channel_, topology_);
   description_ = describe_this();
   if (root_) runtime_->add_root();
 }

@@ -26,9 +26,8 @@ int64_t segment_elements(const std::vector<int64_t>& counts, int64_t element_byt
 
 }  // namespace
 
-Ring::Ring(std::shared_ptr<Channel> channel, const Group& group, ScratchPool& pool, RingCall call)
+Ring::Ring(std::shared_ptr<Channel> channel, const Group& group, RingCall call)
     : channel_(std::move(channel)),
-      pool_(pool),
       call_(std::move(call)),
       rank_(group.rank),
       size_(group.size()),
@@ -177,7 +176,7 @@ void Ring::post_send() {
 }
 
 bool Ring::advance() {
-  if (call_.reduces && !scratch_) scratch_ = pool_.take(kSlots * segment_bytes_);
+  if (call_.reduces && !scratch_) scratch_ = channel_->scratch->take(kSlots * segment_bytes_);
   bool moved = false;
   while (sends_.pop()) {
     if (next_sent_.hop > first_hop_ && next_sent_.hop <= last_reduction_)

@@ -47,7 +47,7 @@ struct RingStep {
 class Ring final : public Machine {
  public:
   /// At least 2 ranks. 16-bit floats would be rounded once for each hop: see DirectReduce.
-  Ring(std::shared_ptr<Channel> channel, const Group& group, ScratchPool& pool, RingCall call);
+  Ring(std::shared_ptr<Channel> channel, const Group& group, RingCall call);
   bool advance() override;
   bool finished() const override;
   std::string waits_for() const override;
@@ -93,7 +93,6 @@ class Ring final : public Machine {
   const void* outgoing(int block);
 
   std::shared_ptr<Channel> channel_;
-  ScratchPool& pool_;
   RingCall call_;
   int rank_;  // in the group
   int size_;

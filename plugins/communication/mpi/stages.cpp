@@ -13,12 +13,16 @@
 
 namespace cleave::mpi {
 
-StageMaker::StageMaker(std::shared_ptr<Channel> channel, ScratchPool& pool,
-                       std::shared_ptr<const Topology> topology)
-    : channel_(std::move(channel)), pool_(pool), topology_(std::move(topology)) {
+StageMaker::StageMaker(std::shared_ptr<Channel> channel, std::shared_ptr<const Topology> topology)
+    : channel_(std::move(channel)), topology_(std::move(topology)) {
   by_rank_.rank = channel_->rank;
   by_rank_.ranks.resize(static_cast<size_t>(channel_->size));
   std::iota(by_rank_.ranks.begin(), by_rank_.ranks.end(), 0);
+  if (!topology_->has_levels()) return;
+  std::map<int, std::vector<int>> machines;
+  for (const int rank : by_rank_.ranks)
+    machines[topology_->machine_of[static_cast<size_t>(rank)]].push_back(rank);
+  for (auto& [machine, ranks] : machines) ranks_of_machines_.push_back(std::move(ranks));
 }
 
 bool StageMaker::is_small(const Call& call) const {
@@ -123,15 +127,15 @@ RingCall StageMaker::blocks_by_place(const Call& call, const Group& group, int t
 
 Stages StageMaker::ring(const Call& call, int tag) const {
   Stages stages;
-  stages.push_back(std::make_unique<Ring>(channel_, topology_->all, pool_,
-                                          blocks_by_place(call, topology_->all, tag)));
+  stages.push_back(
+      std::make_unique<Ring>(channel_, topology_->all, blocks_by_place(call, topology_->all, tag)));
   return stages;
 }
 
 Stages StageMaker::halving(const Call& call, int tag) const {
   Stages stages;
   stages.push_back(
-      std::make_unique<Halving>(channel_, by_rank_, pool_, blocks_by_place(call, by_rank_, tag)));
+      std::make_unique<Halving>(channel_, by_rank_, blocks_by_place(call, by_rank_, tag)));
   return stages;
 }
 
@@ -143,26 +147,25 @@ Stages StageMaker::direct_then_ring(const Call& call, int tag) const {
   Stages stages;
   stages.push_back(direct_reduce({false, call.dtype, call.reduction, call.send,
                                   const_cast<void*>(gather.send), gather.counts, tag}));
-  stages.push_back(std::make_unique<Ring>(channel_, topology_->all, pool_,
+  stages.push_back(std::make_unique<Ring>(channel_, topology_->all,
                                           blocks_by_place(gather, topology_->all, tag)));
   return stages;
 }
 
 std::unique_ptr<Machine> StageMaker::direct_reduce(DirectCall call) const {
-  if (topology_->has_levels() && dtype_bytes(call.dtype) != 2) {
-    std::map<int, std::vector<int>> parts;
-    for (const int rank : by_rank_.ranks)
-      parts[topology_->machine_of[static_cast<size_t>(rank)]].push_back(rank);
-    for (auto& [machine, ranks] : parts) call.parts.push_back(std::move(ranks));
-  }
-  return std::make_unique<DirectReduce>(channel_, by_rank_, pool_, std::move(call));
+  if (dtype_bytes(call.dtype) != 2) call.parts = ranks_of_machines_;
+  return std::make_unique<DirectReduce>(channel_, by_rank_, std::move(call));
 }
 
-void StageMaker::reduce_in_order(RingCall ring, Stages& stages) const {
+void StageMaker::reduce_across(RingCall ring, bool is_ordered, Stages& stages) const {
   const Group& group = topology_->across;
+  if (!is_ordered) {
+    stages.push_back(std::make_unique<Ring>(channel_, group, std::move(ring)));
+    return;
+  }
   const int64_t own = ring.offsets[static_cast<size_t>(group.rank)] * dtype_bytes(ring.dtype);
   void* sum = ring.gathers ? static_cast<std::byte*>(ring.recv) + own : ring.recv;
-  stages.push_back(std::make_unique<DirectReduce>(channel_, group, pool_,
+  stages.push_back(std::make_unique<DirectReduce>(channel_, group,
                                                   DirectCall{false,
                                                              ring.dtype,
                                                              ring.reduction,
@@ -175,7 +178,7 @@ void StageMaker::reduce_in_order(RingCall ring, Stages& stages) const {
   if (!ring.gathers) return;
   ring.reduces = false;
   ring.send = sum;
-  stages.push_back(std::make_unique<Ring>(channel_, group, pool_, std::move(ring)));
+  stages.push_back(std::make_unique<Ring>(channel_, group, std::move(ring)));
 }
 
 Stages StageMaker::two_level(const Call& call, bool is_ordered, int tag) const {
@@ -202,10 +205,7 @@ void StageMaker::two_level_all_reduce(const Call& call, bool is_ordered, int tag
   const std::vector<int64_t> counts = blocks(parts[me], topology_->across.size());
   RingCall ring{true, true,   call.dtype, call.reduction, own, own, counts, offsets(counts),
                 tag,  nullptr};
-  if (is_ordered)
-    reduce_in_order(std::move(ring), stages);
-  else
-    stages.push_back(std::make_unique<Ring>(channel_, topology_->across, pool_, std::move(ring)));
+  reduce_across(std::move(ring), is_ordered, stages);
   stages.push_back(std::make_unique<SharedLarge>(
       topology_->node,
       SharedCall{CLEAVE_ALL_GATHER, call.dtype, CLEAVE_SUM, 0, own, call.recv, parts}));
@@ -228,7 +228,7 @@ void StageMaker::two_level_reduce_scatter(const Call& call, bool is_ordered, int
     ring.counts.push_back(call.counts[static_cast<size_t>(rank)]);
   ring.offsets = offsets(ring.counts);
   ring.keeps = std::make_shared<Scratch>(
-      pool_.take(std::max<int64_t>(1, sum(ring.counts) * call.element_bytes)));
+      channel_->scratch->take(std::max<int64_t>(1, sum(ring.counts) * call.element_bytes)));
   ring.send = ring.keeps->data();
   for (int machine = 0; machine < topology_->machines; ++machine) {
     const auto m = static_cast<size_t>(machine);
@@ -239,10 +239,7 @@ void StageMaker::two_level_reduce_scatter(const Call& call, bool is_ordered, int
                                     ring.keeps->data() + ring.offsets[m] * call.element_bytes,
                                     of_machine(call.counts, machine, node.size())}));
   }
-  if (is_ordered)
-    reduce_in_order(std::move(ring), stages);
-  else
-    stages.push_back(std::make_unique<Ring>(channel_, topology_->across, pool_, std::move(ring)));
+  reduce_across(std::move(ring), is_ordered, stages);
 }
 
 // The same the other way round.
@@ -255,7 +252,7 @@ void StageMaker::two_level_all_gather(const Call& call, int tag, Stages& stages)
     ring.offsets.push_back(before[static_cast<size_t>(rank)]);
   }
   const std::vector<int64_t> own = ring.offsets;
-  stages.push_back(std::make_unique<Ring>(channel_, topology_->across, pool_, std::move(ring)));
+  stages.push_back(std::make_unique<Ring>(channel_, topology_->across, std::move(ring)));
   for (int machine = 0; machine < topology_->machines; ++machine) {
     const auto m = static_cast<size_t>(machine);
     const auto first = m * static_cast<size_t>(node.size());

@@ -15,11 +15,10 @@
 
 namespace cleave::mpi {
 
-/// Of one communicator; `pool` outlives the stages that it makes.
+/// Of one communicator.
 class StageMaker {
  public:
-  StageMaker(std::shared_ptr<Channel> channel, ScratchPool& pool,
-             std::shared_ptr<const Topology> topology);
+  StageMaker(std::shared_ptr<Channel> channel, std::shared_ptr<const Topology> topology);
 
   int rank() const { return channel_->rank; }
   /// Whether a shared-memory operation fits into the small lanes.
@@ -40,9 +39,8 @@ class StageMaker {
   std::unique_ptr<Machine> direct_gather(const Call& call, int tag) const;
   std::unique_ptr<Machine> all_to_all(const Call& call, int tag) const;
 
-  /// Reduces the ring's blocks, then gathers them where it does, in the order of the group's
-  /// places.
-  void reduce_in_order(RingCall ring, Stages& stages) const;
+  /// A ring over this rank's place on each machine; ordered: its sums in the order of the machines.
+  void reduce_across(RingCall ring, bool is_ordered, Stages& stages) const;
   /// Direct sums over the whole communicator.
   std::unique_ptr<Machine> direct_reduce(DirectCall call) const;
 
@@ -50,9 +48,9 @@ class StageMaker {
   RingCall blocks_by_place(const Call& call, const Group& group, int tag) const;
 
   std::shared_ptr<Channel> channel_;
-  ScratchPool& pool_;
   std::shared_ptr<const Topology> topology_;
   Group by_rank_;
+  std::vector<std::vector<int>> ranks_of_machines_;  // where there are levels
 };
 
 }  // namespace cleave::mpi
