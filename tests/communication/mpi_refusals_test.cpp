@@ -1,8 +1,8 @@
 // What the mpi plugin refuses before anything is trained, and with which words.
-#include <filesystem>
 #include <fstream>
 
 #include "mpi_options.h"
+#include "support/temporary_folder.h"
 
 namespace cleave::testing {
 namespace {
@@ -38,14 +38,6 @@ void expect_refusal(const std::vector<cleave_option_value>& values,
     EXPECT_NE(text.find(part), std::string::npos) << part << " is not in: " << text;
 }
 
-std::string write(const std::string& name, const std::string& content) {
-  const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
-  const auto path = std::filesystem::temp_directory_path() /
-                    ("cleave-" + std::to_string(getppid()) + "-" + (rank ? rank : "0") + name);
-  std::ofstream(path) << content;
-  return path.string();
-}
-
 TEST(MpiRefusals, ADeviceThatDoesNotExist) {
   std::vector<cleave_option_value> values = mpi_options(variants().front());
   cleave_option_value item{"", CLEAVE_OPTION_STRING, 0, 0, "nosuch0", nullptr, 0};
@@ -68,6 +60,12 @@ TEST(MpiRefusals, ALayerThatOpenMpiDidNotChoose) {
 }
 
 TEST(MpiRefusals, ALinkFileWithoutWhatItNeeds) {
+  const test::TemporaryFolder folder;
+  const auto write = [&](const std::string& name, const std::string& content) {
+    const std::string path = (folder.path() / name).string();
+    std::ofstream(path) << content;
+    return path;
+  };
   const auto refuses = [&](const std::string& path, const std::string& reason) {
     expect_refusal(mpi_options(variants().front(), 1 << 30, "auto", path.c_str()),
                    {path, reason, "host bench"});

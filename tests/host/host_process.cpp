@@ -56,9 +56,11 @@ int Outcome::count(const std::string& text) const {
 }
 
 Outcome run_command(const std::string& command, const std::filesystem::path& folder) {
+  const TemporaryFolder session;
   const auto begin = std::chrono::steady_clock::now();
   const std::string shell = "cd '" + folder.string() +
-                            "' && CLEAVE_PROGRAMS='" CLEAVE_PROGRAMS
+                            "' && TMPDIR='" + session.path().string() +
+                            "' CLEAVE_PROGRAMS='" CLEAVE_PROGRAMS
                             "' timeout -k 5 120 " CLEAVE_ENV " bash -c '" +
                             command + "' 2>&1";
   FILE* pipe = popen(shell.c_str(), "r");

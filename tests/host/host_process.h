@@ -19,7 +19,9 @@ struct Outcome {
   bool contains(const std::string& text) const { return count(text) > 0; }
 };
 
-/// A shell command with mpirun and host on PATH (tools/env), in `folder`; killed after 120 s.
+/// A shell command with mpirun and host on PATH (tools/env), in `folder`; killed after 120 s. Its
+/// temporary files go with it: Open MPI names a job's after mpirun's process and does not start
+/// where a killed mpirun of the same number left them.
 Outcome run_command(const std::string& command, const std::filesystem::path& folder);
 
 /// A small run in `folder`: text, and run.toml made of these keys with `changes` ("train.steps" ->
