@@ -5,6 +5,7 @@
 #include <bit>
 #include <type_traits>
 
+#include "cleave/backend.h"
 #include "cleave/error.h"
 
 namespace cleave {
@@ -82,7 +83,7 @@ struct Max {
   }
 };
 
-template <typename Codec, typename Op>
+template <typename Codec, typename Op, typename Result>
 void reduce(const void* const* sources, int num_sources, void* const* targets, int num_targets,
             int64_t elements) {
   using Storage = typename Codec::Storage;
@@ -103,17 +104,17 @@ void reduce(const void* const* sources, int num_sources, void* const* targets, i
       for (int64_t i = 0; i < n; ++i) sums[i] = Op::apply(sums[i], Codec::load(next[i]));
     }
     for (int t = 0; t < num_targets; ++t) {
-      auto* target = static_cast<Storage*>(targets[t]) + begin;
-      for (int64_t i = 0; i < n; ++i) target[i] = Codec::store(sums[i]);
+      auto* target = static_cast<typename Result::Storage*>(targets[t]) + begin;
+      for (int64_t i = 0; i < n; ++i) target[i] = Result::store(sums[i]);
     }
   }
 }
 
 using Kernel = void (*)(const void* const*, int, void* const*, int, int64_t);
 
-template <typename Codec>
+template <typename Codec, typename Result = Codec>
 Kernel kernel(cleave_reduction reduction) {
-  return reduction == CLEAVE_SUM ? &reduce<Codec, Sum> : &reduce<Codec, Max>;
+  return reduction == CLEAVE_SUM ? &reduce<Codec, Sum, Result> : &reduce<Codec, Max, Result>;
 }
 
 Kernel find_kernel(cleave_dtype dtype, cleave_reduction reduction) {
@@ -138,11 +139,29 @@ Kernel find_kernel(cleave_dtype dtype, cleave_reduction reduction) {
   throw RuntimeError(message("reduce_buffers: unknown dtype ", static_cast<int>(dtype)));
 }
 
+Kernel find_kernel(cleave_dtype dtype, cleave_dtype result, cleave_reduction reduction) {
+  if (dtype == result) return find_kernel(dtype, reduction);
+  if (dtype == CLEAVE_FLOAT32 && result == CLEAVE_BFLOAT16)
+    return kernel<Plain<float>, BFloat16>(reduction);
+  if (dtype == CLEAVE_FLOAT32 && result == CLEAVE_FLOAT16)
+    return kernel<Plain<float>, Float16>(reduction);
+  if (dtype == CLEAVE_BFLOAT16 && result == CLEAVE_FLOAT32)
+    return kernel<BFloat16, Plain<float>>(reduction);
+  if (dtype == CLEAVE_FLOAT16 && result == CLEAVE_FLOAT32)
+    return kernel<Float16, Plain<float>>(reduction);
+  throw RuntimeError(message("reduce_into: no ", dtype_name(dtype), " into ", dtype_name(result)));
+}
+
 }  // namespace
 
 void reduce_buffers(cleave_dtype dtype, cleave_reduction reduction, const void* const* sources,
                     int num_sources, void* const* targets, int num_targets, int64_t elements) {
   find_kernel(dtype, reduction)(sources, num_sources, targets, num_targets, elements);
+}
+
+void reduce_into(cleave_dtype result, void* target, cleave_dtype dtype, cleave_reduction reduction,
+                 const void* const* sources, int num_sources, int64_t elements) {
+  find_kernel(dtype, result, reduction)(sources, num_sources, &target, 1, elements);
 }
 
 }  // namespace cleave

@@ -62,13 +62,19 @@ TEST(Algorithm, LevelsKeepBytesOffTheNetwork) {
   EXPECT_EQ(choose(CLEAVE_ALL_GATHER, 64 * kMiB, scattered, policy()), Algorithm::ring);
 }
 
+bool rounds_once(Algorithm algorithm) {
+  return algorithm == Algorithm::direct || algorithm == Algorithm::direct_then_ring ||
+         algorithm == Algorithm::rounded_levels;
+}
+
 TEST(Algorithm, SumsThatMustBeRoundedOnceAreNotPassedOn) {
   for (const Shape& shape : {kFlat, kThree, kLevels})
     for (const int64_t bytes : {int64_t{64}, kMiB, 256 * kMiB}) {
       const Algorithm halves = choose(CLEAVE_ALL_REDUCE, bytes, shape, policy(), CLEAVE_BFLOAT16);
-      EXPECT_TRUE(halves == Algorithm::direct || halves == Algorithm::direct_then_ring);
-      EXPECT_EQ(choose(CLEAVE_REDUCE_SCATTER, bytes, shape, policy(), CLEAVE_FLOAT16),
-                Algorithm::direct);
+      EXPECT_TRUE(rounds_once(halves)) << algorithm_name(halves);
+      const Algorithm blocks =
+          choose(CLEAVE_REDUCE_SCATTER, bytes, shape, policy(), CLEAVE_FLOAT16);
+      EXPECT_TRUE(rounds_once(blocks)) << algorithm_name(blocks);
       Policy ordered = policy();
       ordered.deterministic = true;
       for (const cleave_op op : {CLEAVE_ALL_REDUCE, CLEAVE_REDUCE_SCATTER}) {
@@ -76,9 +82,20 @@ TEST(Algorithm, SumsThatMustBeRoundedOnceAreNotPassedOn) {
         EXPECT_TRUE(sums == Algorithm::direct || sums == Algorithm::direct_then_ring ||
                     sums == Algorithm::ordered_levels);
         const Algorithm both = choose(op, bytes, shape, ordered, CLEAVE_BFLOAT16);
-        EXPECT_TRUE(both == Algorithm::direct || both == Algorithm::direct_then_ring);
+        EXPECT_TRUE(rounds_once(both)) << algorithm_name(both);
       }
     }
+}
+
+TEST(Algorithm, SumsOf16BitFloatsKeepBytesOffTheNetworkWhereAMachineHasManyRanks) {
+  const Shape four{8, 2, 4, false, true, true};
+  for (const cleave_op op : {CLEAVE_ALL_REDUCE, CLEAVE_REDUCE_SCATTER})
+    EXPECT_EQ(choose(op, 64 * kMiB, four, policy(), CLEAVE_BFLOAT16), Algorithm::rounded_levels);
+  EXPECT_EQ(choose(CLEAVE_ALL_REDUCE, 64 * kMiB, kFlat, policy(), CLEAVE_BFLOAT16),
+            Algorithm::direct_then_ring);
+  EXPECT_EQ(
+      choose_algorithm(CLEAVE_ALL_REDUCE, CLEAVE_BFLOAT16, CLEAVE_MAX, 64 * kMiB, four, policy()),
+      Algorithm::two_level);
 }
 
 TEST(Algorithm, OrderedSumsKeepBytesOffTheNetworkToo) {
@@ -105,6 +122,8 @@ TEST(Algorithm, WhatIsForcedIsUsedWhereItCan) {
   forced.forced = Algorithm::two_level;
   EXPECT_EQ(choose(CLEAVE_ALL_REDUCE, 64, kLevels, forced), Algorithm::two_level);
   EXPECT_EQ(choose(CLEAVE_ALL_REDUCE, 64, kOneMachine, forced), Algorithm::shared);
+  EXPECT_EQ(choose(CLEAVE_ALL_REDUCE, 64, kLevels, forced, CLEAVE_FLOAT16),
+            Algorithm::rounded_levels);
   forced.deterministic = true;
   EXPECT_EQ(choose(CLEAVE_ALL_REDUCE, 64, kLevels, forced), Algorithm::ordered_levels);
 }

@@ -14,17 +14,26 @@ float value(int rank, int64_t element) {
          (3.0f + static_cast<float>(rank));
 }
 
-float sum_of_machine(int first, int end, int64_t element) {
+/// The same in bfloat16: large ones that cancel out, and what float32 keeps of the small ones
+/// beside them.
+float short_value(int rank, int64_t element) {
+  if (rank % 2 == 0) return rank % 4 == 0 ? 0x1p20f : -0x1p20f;
+  return from_bfloat16(round_to_bfloat16(0.3 * rank + 0.07 * static_cast<double>(element % 13)));
+}
+
+using Value = float (*)(int rank, int64_t element);
+
+float sum_of_machine(Value value, int first, int end, int64_t element) {
   float sum = value(first, element);
   for (int rank = first + 1; rank < end; ++rank) sum += value(rank, element);
   return sum;
 }
 
-float sum_in_order(int ranks, int64_t element) {
+float sum_in_order(Value value, int ranks, int64_t element) {
   const int per_machine = ranks_per_machine(ranks);
-  float sum = sum_of_machine(0, per_machine, element);
+  float sum = sum_of_machine(value, 0, per_machine, element);
   for (int first = per_machine; first < ranks; first += per_machine)
-    sum += sum_of_machine(first, first + per_machine, element);
+    sum += sum_of_machine(value, first, first + per_machine, element);
   return sum;
 }
 
@@ -41,7 +50,25 @@ TEST_P(Deterministic, AllReduceSumsInOneOrderAtAnySizeAndPlace) {
       EXPECT_EQ(c.run(collective(CLEAVE_ALL_REDUCE, CLEAVE_FLOAT32, data.data(), data.data(), n)),
                 CLEAVE_OK)
           << c.error();
-      data.expect([&](int64_t i) { return sum_in_order(c.size(), i); }, "all_reduce");
+      data.expect([&](int64_t i) { return sum_in_order(value, c.size(), i); }, "all_reduce");
+    }
+  });
+}
+
+TEST_P(Deterministic, Float32SumsOf16BitFloatsHaveThatOrderToo) {
+  if (!applies(GetParam())) return;
+  on_ranks([](Communicator& c) {
+    for (const int64_t n : {1, 100, 5'000, 40'001, 300'007}) {
+      Buffer data(CLEAVE_BFLOAT16, n);
+      data.fill([&](int64_t i) { return short_value(c.rank(), i); });
+      EXPECT_EQ(c.run(collective(CLEAVE_ALL_REDUCE, CLEAVE_BFLOAT16, data.data(), data.data(), n)),
+                CLEAVE_OK)
+          << c.error();
+      data.expect(
+          [&](int64_t i) {
+            return from_bfloat16(round_to_bfloat16(sum_in_order(short_value, c.size(), i)));
+          },
+          "all_reduce");
     }
   });
 }
@@ -56,7 +83,7 @@ TEST_P(Deterministic, ReduceScatterSumsInOneOrderAtAnySizeAndPlace) {
       EXPECT_EQ(c.run(collective(CLEAVE_REDUCE_SCATTER, CLEAVE_FLOAT32, in.data(), out.data(), n)),
                 CLEAVE_OK)
           << c.error();
-      out.expect([&](int64_t i) { return sum_in_order(c.size(), n * c.rank() + i); },
+      out.expect([&](int64_t i) { return sum_in_order(value, c.size(), n * c.rank() + i); },
                  "reduce_scatter");
     }
   });

@@ -64,6 +64,9 @@ TEST(NetworkBytes, TwoLevelsSendWhatOneRankAMachineWould) {
   EXPECT_DOUBLE_EQ(buffers(CLEAVE_ALL_REDUCE, Algorithm::two_level, kFourByTwo), 2 * 3);
   EXPECT_DOUBLE_EQ(buffers(CLEAVE_ALL_REDUCE, Algorithm::ordered_levels, kFourByTwo), 2 * 3);
   EXPECT_DOUBLE_EQ(buffers(CLEAVE_REDUCE_SCATTER, Algorithm::two_level, kFourByTwo), 3);
+  // float32 there, 16-bit floats back
+  EXPECT_DOUBLE_EQ(buffers(CLEAVE_ALL_REDUCE, Algorithm::rounded_levels, kFourByTwo), (2 + 1) * 3);
+  EXPECT_DOUBLE_EQ(buffers(CLEAVE_REDUCE_SCATTER, Algorithm::rounded_levels, kFourByTwo), 2 * 3);
   EXPECT_DOUBLE_EQ(buffers(CLEAVE_ALL_GATHER, Algorithm::two_level, kTwoByTwo), 1);
 }
 

@@ -1,6 +1,7 @@
 #include "cleave/reduce.h"
 
 #include "buffer.h"
+#include "cleave/error.h"
 
 namespace cleave::testing {
 namespace {
@@ -53,6 +54,32 @@ TEST(Reduce, WritesAllTargetsAndMayBeInPlace) {
   reduce_buffers(CLEAVE_INT64, CLEAVE_SUM, sources, 3, targets, 2, 5000);
   a.expect([](int64_t i) { return 4 * i; }, "first target");
   b.expect([](int64_t i) { return 4 * i; }, "second target");
+}
+
+TEST(Reduce, SumsInStepsAreRoundedOnce) {
+  for (const cleave_dtype dtype : {CLEAVE_BFLOAT16, CLEAVE_FLOAT16}) {
+    // the small terms count only together, after the large ones have cancelled out
+    const double terms[] = {3000, 3.0 / 1024, -3000, 5.0 / 1024};
+    std::vector<Buffer> parts(4, Buffer(dtype, 1));
+    for (int i = 0; i < 4; ++i) parts[i].put(0, terms[i]);
+    float halves[2];
+    for (int i = 0; i < 2; ++i) {
+      const void* sources[] = {parts[2 * i].data(), parts[2 * i + 1].data()};
+      reduce_into(CLEAVE_FLOAT32, &halves[i], dtype, CLEAVE_SUM, sources, 2, 1);
+    }
+    Buffer sum(dtype, 1);
+    const void* sources[] = {&halves[0], &halves[1]};
+    reduce_into(dtype, sum.data(), CLEAVE_FLOAT32, CLEAVE_SUM, sources, 2, 1);
+    EXPECT_EQ(sum.get(0), 8.0 / 1024);
+  }
+}
+
+TEST(Reduce, OtherTypesAreNotConverted) {
+  double target = 0;
+  const float value = 1;
+  const void* sources[] = {&value};
+  EXPECT_THROW(reduce_into(CLEAVE_FLOAT64, &target, CLEAVE_FLOAT32, CLEAVE_SUM, sources, 1, 1),
+               RuntimeError);
 }
 
 TEST(Reduce, IntegersWrap) {

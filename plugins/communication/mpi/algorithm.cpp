@@ -16,13 +16,14 @@ constexpr int64_t kMaxFanOutBytes = 256 * 1024;
 // How fast a core adds what it has received to its own.
 constexpr double kSumGbS = 5;
 
-constexpr std::array<std::pair<Algorithm, const char*>, 11> kNames = {{
+constexpr std::array<std::pair<Algorithm, const char*>, 12> kNames = {{
     {Algorithm::automatic, "auto"},
     {Algorithm::direct, "direct"},
     {Algorithm::ring, "ring"},
     {Algorithm::halving, "halving-doubling"},
     {Algorithm::two_level, "two-level"},
     {Algorithm::ordered_levels, "two-level, ordered"},
+    {Algorithm::rounded_levels, "two-level, float32 sums"},
     {Algorithm::shared, "shared-memory"},
     {Algorithm::direct_then_ring, "direct + ring"},
     {Algorithm::chain, "chain"},
@@ -63,6 +64,8 @@ bool can_do(const Question& q, Algorithm algorithm) {
       return has_levels && (gathers_only || !is_exact);
     case Algorithm::ordered_levels:
       return has_levels && !gathers_only && q.is_ordered && !q.is_rounded;
+    case Algorithm::rounded_levels:
+      return has_levels && q.is_rounded;
     default:
       return false;
   }
@@ -87,6 +90,8 @@ double cost(const Question& q, Algorithm algorithm) {
     case Algorithm::two_level:
     case Algorithm::ordered_levels:
       return link.us(phases * (machines - 1), phases * crossing);
+    case Algorithm::rounded_levels:
+      return link.us(phases * (machines - 1), (phases + 1) * crossing);
     default:  // direct_then_ring
       return link.us(n, k * crossing + (n - 1) / n * q.bytes);
   }
@@ -95,14 +100,16 @@ double cost(const Question& q, Algorithm algorithm) {
 Algorithm choose(const Question& q) {
   if (q.shape.ranks == 1) return Algorithm::direct;
   if (can_do(q, q.policy.forced)) return q.policy.forced;
-  if (q.policy.forced == Algorithm::two_level && can_do(q, Algorithm::ordered_levels))
-    return Algorithm::ordered_levels;
+  if (q.policy.forced == Algorithm::two_level)
+    for (const Algorithm levels : {Algorithm::ordered_levels, Algorithm::rounded_levels})
+      if (can_do(q, levels)) return levels;
   if (q.shape.is_shared) return Algorithm::shared;
   Algorithm best = Algorithm::automatic;
   double least = 0;
   for (const Algorithm candidate :
-       {Algorithm::direct, Algorithm::two_level, Algorithm::ordered_levels, Algorithm::ring,
-        Algorithm::halving, Algorithm::direct_then_ring}) {
+       {Algorithm::direct, Algorithm::two_level, Algorithm::ordered_levels,
+        Algorithm::rounded_levels, Algorithm::ring, Algorithm::halving,
+        Algorithm::direct_then_ring}) {
     if (!can_do(q, candidate)) continue;
     const double us = cost(q, candidate);
     if (best != Algorithm::automatic && us >= least) continue;
@@ -136,6 +143,11 @@ Algorithm choose_algorithm(cleave_op op, cleave_dtype dtype, cleave_reduction re
     default:
       return Algorithm::message;
   }
+}
+
+bool has_levels(Algorithm algorithm) {
+  return algorithm == Algorithm::two_level || algorithm == Algorithm::ordered_levels ||
+         algorithm == Algorithm::rounded_levels;
 }
 
 const char* algorithm_name(Algorithm algorithm) {

@@ -20,6 +20,7 @@ enum class Algorithm {
   halving,           ///< recursive halving and doubling
   two_level,         ///< in shared memory inside a machine, a ring across machines
   ordered_levels,    ///< the same with direct sums across machines, added in their order
+  rounded_levels,    ///< the same of 16-bit floats: float32 sums cross, rounded results come back
   shared,            ///< in shared memory
   direct_then_ring,  ///< all_reduce: direct reduce-scatter, ring all-gather
   chain,             ///< broadcast, in segments from rank to rank
@@ -51,6 +52,8 @@ struct Policy {
 Algorithm choose_algorithm(cleave_op op, cleave_dtype dtype, cleave_reduction reduction,
                            int64_t bytes, const Shape& shape, const Policy& policy,
                            bool is_uneven = false);
+/// Whether it works in shared memory first, then across machines.
+bool has_levels(Algorithm algorithm);
 const char* algorithm_name(Algorithm algorithm);
 /// As options spell those that can be forced; automatic for "auto".
 Algorithm parse_algorithm(std::string_view name);

@@ -1,6 +1,7 @@
 #include "direct_reduce.h"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <utility>
 
@@ -16,6 +17,7 @@ DirectReduce::DirectReduce(std::shared_ptr<Channel> channel, Group group, Direct
       call_(std::move(call)),
       element_bytes_(dtype_bytes(call_.dtype)),
       segment_elements_(std::max<int64_t>(1, channel_->settings.segment_bytes / element_bytes_)),
+      part_dtype_(element_bytes_ == 2 ? CLEAVE_FLOAT32 : call_.dtype),
       sources_(static_cast<size_t>(group_.size())) {
   const auto offset = [&](int place) {
     return call_.whole
@@ -45,6 +47,11 @@ int64_t DirectReduce::elements(int64_t block_elements, int64_t segment) const {
 std::byte* DirectReduce::slot(int64_t segment, int place) const {
   const int64_t index = (segment % kAhead) * group_.size() + place;
   return scratch_.data() + index * segment_elements_ * element_bytes_;
+}
+
+std::byte* DirectReduce::part_sum(size_t part) const {
+  return slot(0, 0) + kAhead * group_.size() * segment_elements_ * element_bytes_ +
+         static_cast<int64_t>(part) * segment_elements_ * dtype_bytes(part_dtype_);
 }
 
 bool DirectReduce::collect(Peer& peer) {
@@ -90,29 +97,33 @@ void DirectReduce::reduce_segment() {
     sources_[static_cast<size_t>(place)] = slot(reduced_, place);
   sources_[static_cast<size_t>(group_.rank)] =
       static_cast<const std::byte*>(call_.send) + (own_offset_ + begin) * element_bytes_;
+  sum_parts(count);
+  const std::vector<const void*>& terms = sums_.empty() ? sources_ : sums_;
+  reduce_into(call_.result, static_cast<std::byte*>(call_.recv) + begin * dtype_bytes(call_.result),
+              sums_.empty() ? call_.dtype : part_dtype_, call_.reduction, terms.data(),
+              static_cast<int>(terms.size()), count);
+  ++reduced_;
+}
+
+void DirectReduce::sum_parts(int64_t elements) {
   sums_.clear();
   for (const std::vector<int>& part : call_.parts) {
     members_.clear();
     for (const int place : part) members_.push_back(sources_[static_cast<size_t>(place)]);
-    sums_.push_back(slot(reduced_, part.front()));
-    reduce(members_, slot(reduced_, part.front()), count);
+    std::byte* target = part_sum(sums_.size());
+    reduce_into(part_dtype_, target, call_.dtype, call_.reduction, members_.data(),
+                static_cast<int>(members_.size()), elements);
+    sums_.push_back(target);
   }
-  reduce(sums_.empty() ? sources_ : sums_,
-         static_cast<std::byte*>(call_.recv) + begin * element_bytes_, count);
-  ++reduced_;
-}
-
-void DirectReduce::reduce(const std::vector<const void*>& sources, void* target,
-                          int64_t elements) const {
-  reduce_buffers(call_.dtype, call_.reduction, sources.data(), static_cast<int>(sources.size()),
-                 &target, 1, elements);
 }
 
 bool DirectReduce::advance() {
   if (!scratch_) {
     const int64_t largest = *std::max_element(call_.counts.begin(), call_.counts.end());
     segment_elements_ = std::min(segment_elements_, std::max<int64_t>(largest, 1));
-    scratch_ = channel_->scratch->take(kAhead * group_.size() * segment_elements_ * element_bytes_);
+    const int64_t element_bytes = kAhead * group_.size() * element_bytes_ +
+                                  std::ssize(call_.parts) * dtype_bytes(part_dtype_);
+    scratch_ = channel_->scratch->take(element_bytes * segment_elements_);
   }
   bool moved = false;
   for (Peer& peer : peers_) moved |= collect(peer);

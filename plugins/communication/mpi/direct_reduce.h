@@ -5,8 +5,8 @@
 //   else:  reduce_scatter of 16-bit floats: the sum is formed in float32 and rounded once, where a
 //          ring would round it n-1 times; sends (n-1)/n S per rank, as the ring does. Deterministic
 //          sums of all types.
-// 16-bit floats are added in rank order. The others where the group's ranks share machines: each
-// machine's first, in rank order, then the machines' sums, as two levels add (stages.cpp).
+// Sums are in rank order; where the group's ranks share machines each machine's first, then the
+// machines' sums, as two levels add (stages.cpp).
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,8 @@ namespace cleave::mpi {
 
 struct DirectCall {
   bool whole;
-  cleave_dtype dtype;
+  cleave_dtype dtype;   // of send
+  cleave_dtype result;  // of recv: the same, or 16-bit floats of float32
   cleave_reduction reduction;
   const void* send;
   void* recv;
@@ -61,16 +62,18 @@ class DirectReduce final : public Machine {
   bool post(Peer& peer);
   bool may_reduce() const;
   void reduce_segment();
-  void reduce(const std::vector<const void*>& sources, void* target, int64_t elements) const;
+  void sum_parts(int64_t elements);
   int64_t segments_of(int place) const;
   int64_t elements(int64_t block_elements, int64_t segment) const;
   std::byte* slot(int64_t segment, int place) const;
+  std::byte* part_sum(size_t part) const;
 
   std::shared_ptr<Channel> channel_;
   Group group_;
   DirectCall call_;
   int64_t element_bytes_;
   int64_t segment_elements_;
+  cleave_dtype part_dtype_;  // of the parts' sums: not yet rounded
   int64_t own_offset_ = 0;
   int64_t own_segments_ = 0;
   int64_t reduced_ = 0;  // segments of the own block

@@ -39,8 +39,7 @@ bool is_transfer(cleave_op op) {
 bool is_heavy(const Call& call, Algorithm algorithm, bool is_small) {
   if (algorithm == Algorithm::shared) return !is_small;
   const bool reduces = call.op == CLEAVE_ALL_REDUCE || call.op == CLEAVE_REDUCE_SCATTER;
-  return algorithm == Algorithm::two_level || algorithm == Algorithm::ordered_levels ||
-         (reduces && call.bytes >= kLargeBytes);
+  return has_levels(algorithm) || (reduces && call.bytes >= kLargeBytes);
 }
 
 }  // namespace
@@ -124,7 +123,7 @@ double MpiBackend::network_bytes(cleave_op op, cleave_dtype dtype, int64_t bytes
       choose_algorithm(op, dtype, CLEAVE_SUM, bytes, shape(device), policy_);
   const double plain = mpi::network_bytes(op, algorithm, bytes, topology_->machine_of);
   const bool is_packed =
-      channel_->settings.packs && can_pack(dtype) &&
+      channel_->settings.packs && (can_pack(dtype) || algorithm == Algorithm::rounded_levels) &&
       (op == CLEAVE_ALL_REDUCE || op == CLEAVE_REDUCE_SCATTER || op == CLEAVE_ALL_GATHER);
   return is_packed && plain > 0 ? -1 : plain;  // packed: as the values are
 }

@@ -52,7 +52,8 @@ double halving(double block, const std::vector<int>& machine_of) {
 //                     but one
 //   halving-doubling  phases (sum over d = 1, 2, .., n/2 of d S/n for each rank r that has r xor d
 //                     on another machine)
-//   two-level         phases (M-1) S, ordered or not: k times M ranks, which share S/k
+//   two-level         phases (M-1) S, ordered or not: k times M ranks, which share S/k; with
+//                     float32 sums of 16-bit floats (phases + 1) (M-1) S
 //   direct + ring     P S/n + M (n-1)/n S
 //   chain             S for each of the links from rank to rank that join two machines
 //   dissemination     0: empty messages
@@ -76,6 +77,8 @@ double network_bytes(cleave_op op, Algorithm algorithm, int64_t bytes,
     case Algorithm::two_level:
     case Algorithm::ordered_levels:
       return phases * (machines - 1) * whole;
+    case Algorithm::rounded_levels:
+      return (phases + 1) * (machines - 1) * whole;
     case Algorithm::direct_then_ring:
       return pairs * block + ring;
     case Algorithm::chain:

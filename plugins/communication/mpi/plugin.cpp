@@ -6,6 +6,7 @@
 //   reduce_scatter, all_gather, all_to_all  (n-1)/n S;  broadcast  S along a chain;  send  S
 // Of these a machine's link carries, in each direction:
 //   two-level  2(M-1)/M S, for an all_reduce; ring  2(n-1)/n S
+//   two-level, 16-bit floats  3(M-1)/M S: float32 sums cross, rounded results come back
 //   direct sums  k(M-1)/M S: 16-bit floats, deterministic sums where two levels can't be
 //   and with wire = "packed" 0.85 (float32) or 0.7 (bfloat16) of it in rings and large direct sums,
 //   where values that follow each other have alike magnitudes (packing.h); no value changes
@@ -13,14 +14,14 @@
 // `allocate`; else one in and one out.
 // Kept: shared_large.h's mailboxes, 8 MiB for each communicator of several ranks on a machine, as
 // far as they are used; for each operation in flight 8 segments (ring; 24 when packed), S
-// (halving), 2 n segments (direct sums; 8 n when packed), S/k (two-level reduce_scatter), two
-// chunks of 4 MiB (GPU memory).
+// (halving), 2 n + 2 M segments (direct sums; 8 n + 2 M when packed), S/k (two-level reduce_scatter;
+// 2 S/k for any two-level sum of 16-bit floats), two chunks of 4 MiB (GPU memory).
 //
 // Determinism: the order of every sum depends on sizes, ranks and machines alone, and all ranks get
-// the same bits. 16-bit floats are summed in float32 and rounded once, in rank order. Shared memory
-// sums all types in rank order, and with [train] deterministic the sums of the machines are then
-// added in their order, so that neither the size nor the place in a buffer changes a bit; elsewhere
-// the order is the algorithm's.
+// the same bits. Shared memory sums in rank order. 16-bit floats, summed in float32 and rounded
+// once, and with [train] deterministic all types are added in one order, each machine's ranks and
+// then the machines, so that neither the size nor the place in a buffer changes a bit; elsewhere the
+// order is the algorithm's.
 #include <iterator>
 #include <limits>
 #include <memory>

@@ -30,6 +30,7 @@ SharedLarge::SharedLarge(std::shared_ptr<Node> node, SharedCall call)
       exchanges_(call_.op == CLEAVE_ALL_TO_ALL),
       gathers_(!exchanges_ && call_.op != CLEAVE_REDUCE_SCATTER),
       element_bytes_(dtype_bytes(call_.dtype)),
+      result_bytes_(dtype_bytes(call_.result_dtype())),
       offsets_(offsets(call_.counts)),
       number_(node_->next_large()) {
   const int64_t shares = reduces_ || exchanges_ ? node_->size() : 1;
@@ -84,13 +85,13 @@ std::byte* SharedLarge::result(int local, int64_t chunk) const {
 
 std::byte* SharedLarge::own_target(int64_t chunk) const {
   return static_cast<std::byte*>(call_.recv) +
-         (gathers_ ? byte_offset(node_->rank(), chunk) : chunk * chunk_elements_ * element_bytes_);
+         (gathers_ ? byte_offset(node_->rank(), chunk) : chunk * chunk_elements_ * result_bytes_);
 }
 
 void SharedLarge::announce() {
   LargeLane& own = lane(node_->rank());
   const int64_t all = call_.elements() * element_bytes_;
-  const int64_t mine = count(node_->rank()) * element_bytes_;
+  const int64_t mine = count(node_->rank()) * result_bytes_;
   const auto offset = [&](const void* memory, int64_t bytes) {
     return bytes == 0 ? 0 : node_->offset(memory, bytes);
   };
@@ -145,8 +146,12 @@ void SharedLarge::reduce(int64_t chunk) {
     if (way_ == Way::push && local != me)
       targets_.push_back(node_->base(local) + lane(local).recv + byte_offset(me, chunk));
   }
-  reduce_buffers(call_.dtype, call_.reduction, sources_.data(), node_->size(), targets_.data(),
-                 static_cast<int>(targets_.size()), elements(me, chunk));
+  if (call_.keeps_float32)
+    reduce_into(CLEAVE_FLOAT32, own_target(chunk), call_.dtype, call_.reduction, sources_.data(),
+                node_->size(), elements(me, chunk));
+  else
+    reduce_buffers(call_.dtype, call_.reduction, sources_.data(), node_->size(), targets_.data(),
+                   static_cast<int>(targets_.size()), elements(me, chunk));
   if (way_ == Way::staged && gathers_)
     stream_copy(result(me, chunk), own_target(chunk), elements(me, chunk) * element_bytes_);
 }

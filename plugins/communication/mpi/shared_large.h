@@ -5,7 +5,7 @@
 // and writes the result where it belongs: S bytes over k ranks take each rank one read of S and,
 // for all_reduce, one write of S. Otherwise data pass through the mailboxes in chunks that stay in
 // the cache: one more copy of (k-1)/k S in, and of the results out. Sums are formed in rank order,
-// 16-bit floats in float32 and rounded once.
+// 16-bit floats in float32 and rounded once, or by the caller.
 #pragma once
 
 #include <cstdint>
@@ -67,6 +67,7 @@ class SharedLarge final : public Machine {
   bool exchanges_;  // all_to_all
   bool gathers_;    // every rank gets all blocks
   int64_t element_bytes_;
+  int64_t result_bytes_;  // of an element
   int64_t chunk_elements_;
   std::vector<int64_t> offsets_;  // elements before each block
   int64_t num_chunks_ = 0;

@@ -44,9 +44,9 @@ Stages StageMaker::make(const Call& call, Algorithm algorithm, int tag) const {
     case Algorithm::direct_then_ring:
       return direct_then_ring(call, tag);
     case Algorithm::two_level:
-      return two_level(call, false, tag);
     case Algorithm::ordered_levels:
-      return two_level(call, true, tag);
+    case Algorithm::rounded_levels:
+      return two_level(call, algorithm, tag);
     default:
       break;
   }
@@ -95,7 +95,7 @@ Stages StageMaker::direct(const Call& call, int tag) const {
     const bool is_whole = call.op == CLEAVE_ALL_REDUCE;
     const auto ranks = static_cast<size_t>(channel_->size);
     stages.push_back(
-        direct_reduce({is_whole, call.dtype, call.reduction, call.send, call.recv,
+        direct_reduce({is_whole, call.dtype, call.dtype, call.reduction, call.send, call.recv,
                        is_whole ? std::vector<int64_t>(ranks, call.count) : call.counts, tag}));
   }
   return stages;
@@ -145,7 +145,7 @@ Stages StageMaker::direct_then_ring(const Call& call, int tag) const {
   gather.counts = blocks(call.count, channel_->size);
   gather.send = call.recv_at(offsets(gather.counts)[static_cast<size_t>(channel_->rank)]);
   Stages stages;
-  stages.push_back(direct_reduce({false, call.dtype, call.reduction, call.send,
+  stages.push_back(direct_reduce({false, call.dtype, call.dtype, call.reduction, call.send,
                                   const_cast<void*>(gather.send), gather.counts, tag}));
   stages.push_back(std::make_unique<Ring>(channel_, topology_->all,
                                           blocks_by_place(gather, topology_->all, tag)));
@@ -153,13 +153,22 @@ Stages StageMaker::direct_then_ring(const Call& call, int tag) const {
 }
 
 std::unique_ptr<Machine> StageMaker::direct_reduce(DirectCall call) const {
-  if (dtype_bytes(call.dtype) != 2) call.parts = ranks_of_machines_;
+  call.parts = ranks_of_machines_;
   return std::make_unique<DirectReduce>(channel_, by_rank_, std::move(call));
 }
 
-void StageMaker::reduce_across(RingCall ring, bool is_ordered, Stages& stages) const {
+/// Of what crosses to be summed.
+cleave_dtype sum_dtype(Algorithm algorithm, cleave_dtype dtype) {
+  return algorithm == Algorithm::rounded_levels ? CLEAVE_FLOAT32 : dtype;
+}
+
+std::shared_ptr<Scratch> StageMaker::scratch(int64_t bytes) const {
+  return std::make_shared<Scratch>(channel_->scratch->take(std::max<int64_t>(1, bytes)));
+}
+
+void StageMaker::reduce_across(RingCall ring, Algorithm algorithm, Stages& stages) const {
   const Group& group = topology_->across;
-  if (!is_ordered) {
+  if (algorithm == Algorithm::two_level) {
     stages.push_back(std::make_unique<Ring>(channel_, group, std::move(ring)));
     return;
   }
@@ -167,6 +176,7 @@ void StageMaker::reduce_across(RingCall ring, bool is_ordered, Stages& stages) c
   void* sum = ring.gathers ? static_cast<std::byte*>(ring.recv) + own : ring.recv;
   stages.push_back(std::make_unique<DirectReduce>(channel_, group,
                                                   DirectCall{false,
+                                                             sum_dtype(algorithm, ring.dtype),
                                                              ring.dtype,
                                                              ring.reduction,
                                                              ring.send,
@@ -181,31 +191,35 @@ void StageMaker::reduce_across(RingCall ring, bool is_ordered, Stages& stages) c
   stages.push_back(std::make_unique<Ring>(channel_, group, std::move(ring)));
 }
 
-Stages StageMaker::two_level(const Call& call, bool is_ordered, int tag) const {
+Stages StageMaker::two_level(const Call& call, Algorithm algorithm, int tag) const {
   Stages stages;
   if (call.op == CLEAVE_ALL_REDUCE)
-    two_level_all_reduce(call, is_ordered, tag, stages);
+    two_level_all_reduce(call, algorithm, tag, stages);
   else if (call.op == CLEAVE_REDUCE_SCATTER)
-    two_level_reduce_scatter(call, is_ordered, tag, stages);
+    two_level_reduce_scatter(call, algorithm, tag, stages);
   else
     two_level_all_gather(call, tag, stages);
   return stages;
 }
 
 // The ranks of a machine sum a part each, the parts are summed across machines, then gathered.
-void StageMaker::two_level_all_reduce(const Call& call, bool is_ordered, int tag,
+void StageMaker::two_level_all_reduce(const Call& call, Algorithm algorithm, int tag,
                                       Stages& stages) const {
   const Node& node = *topology_->node;
   const std::vector<int64_t> parts = blocks(call.count, node.size());
   const auto me = static_cast<size_t>(node.rank());
   std::byte* own = call.recv_at(offsets(parts)[me]);
-  stages.push_back(std::make_unique<SharedLarge>(
-      topology_->node,
-      SharedCall{CLEAVE_REDUCE_SCATTER, call.dtype, call.reduction, 0, call.send, own, parts}));
   const std::vector<int64_t> counts = blocks(parts[me], topology_->across.size());
   RingCall ring{true, true,   call.dtype, call.reduction, own, own, counts, offsets(counts),
                 tag,  nullptr};
-  reduce_across(std::move(ring), is_ordered, stages);
+  SharedCall here{CLEAVE_REDUCE_SCATTER, call.dtype, call.reduction, 0, call.send, own, parts};
+  here.keeps_float32 = algorithm == Algorithm::rounded_levels;
+  if (here.keeps_float32) {
+    ring.keeps = scratch(parts[me] * dtype_bytes(CLEAVE_FLOAT32));
+    ring.send = here.recv = ring.keeps->data();
+  }
+  stages.push_back(std::make_unique<SharedLarge>(topology_->node, std::move(here)));
+  reduce_across(std::move(ring), algorithm, stages);
   stages.push_back(std::make_unique<SharedLarge>(
       topology_->node,
       SharedCall{CLEAVE_ALL_GATHER, call.dtype, CLEAVE_SUM, 0, own, call.recv, parts}));
@@ -219,7 +233,7 @@ std::vector<int64_t> of_machine(const std::vector<int64_t>& counts, int machine,
 
 // Machine after machine, its ranks' blocks are summed here, one block by each rank; then each rank
 // sums across machines what it has for the ranks at its place.
-void StageMaker::two_level_reduce_scatter(const Call& call, bool is_ordered, int tag,
+void StageMaker::two_level_reduce_scatter(const Call& call, Algorithm algorithm, int tag,
                                           Stages& stages) const {
   const Node& node = *topology_->node;
   const std::vector<int64_t> before = offsets(call.counts);
@@ -227,19 +241,20 @@ void StageMaker::two_level_reduce_scatter(const Call& call, bool is_ordered, int
   for (const int rank : topology_->across.ranks)
     ring.counts.push_back(call.counts[static_cast<size_t>(rank)]);
   ring.offsets = offsets(ring.counts);
-  ring.keeps = std::make_shared<Scratch>(
-      channel_->scratch->take(std::max<int64_t>(1, sum(ring.counts) * call.element_bytes)));
+  const int64_t sum_bytes = dtype_bytes(sum_dtype(algorithm, call.dtype));
+  ring.keeps = scratch(sum(ring.counts) * sum_bytes);
   ring.send = ring.keeps->data();
   for (int machine = 0; machine < topology_->machines; ++machine) {
     const auto m = static_cast<size_t>(machine);
     const auto first = m * static_cast<size_t>(node.size());
     stages.push_back(std::make_unique<SharedLarge>(
-        topology_->node, SharedCall{CLEAVE_REDUCE_SCATTER, call.dtype, call.reduction, 0,
-                                    call.send_at(before[first]),
-                                    ring.keeps->data() + ring.offsets[m] * call.element_bytes,
-                                    of_machine(call.counts, machine, node.size())}));
+        topology_->node,
+        SharedCall{CLEAVE_REDUCE_SCATTER, call.dtype, call.reduction, 0,
+                   call.send_at(before[first]), ring.keeps->data() + ring.offsets[m] * sum_bytes,
+                   of_machine(call.counts, machine, node.size()),
+                   algorithm == Algorithm::rounded_levels}));
   }
-  reduce_across(std::move(ring), is_ordered, stages);
+  reduce_across(std::move(ring), algorithm, stages);
 }
 
 // The same the other way round.

@@ -32,15 +32,18 @@ class StageMaker {
   Stages ring(const Call& call, int tag) const;
   Stages halving(const Call& call, int tag) const;
   Stages direct_then_ring(const Call& call, int tag) const;
-  Stages two_level(const Call& call, bool is_ordered, int tag) const;
-  void two_level_all_reduce(const Call& call, bool is_ordered, int tag, Stages& stages) const;
-  void two_level_reduce_scatter(const Call& call, bool is_ordered, int tag, Stages& stages) const;
+  Stages two_level(const Call& call, Algorithm algorithm, int tag) const;
+  void two_level_all_reduce(const Call& call, Algorithm algorithm, int tag, Stages& stages) const;
+  void two_level_reduce_scatter(const Call& call, Algorithm algorithm, int tag,
+                                Stages& stages) const;
   void two_level_all_gather(const Call& call, int tag, Stages& stages) const;
   std::unique_ptr<Machine> direct_gather(const Call& call, int tag) const;
   std::unique_ptr<Machine> all_to_all(const Call& call, int tag) const;
 
-  /// A ring over this rank's place on each machine; ordered: its sums in the order of the machines.
-  void reduce_across(RingCall ring, bool is_ordered, Stages& stages) const;
+  /// Over this rank's place on each machine, by a ring or direct sums. rounded_levels: `ring.send`
+  /// is float32.
+  void reduce_across(RingCall ring, Algorithm algorithm, Stages& stages) const;
+  std::shared_ptr<Scratch> scratch(int64_t bytes) const;
   /// Direct sums over the whole communicator.
   std::unique_ptr<Machine> direct_reduce(DirectCall call) const;
 

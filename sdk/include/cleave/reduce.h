@@ -14,4 +14,10 @@ namespace cleave {
 void reduce_buffers(cleave_dtype dtype, cleave_reduction reduction, const void* const* sources,
                     int num_sources, void* const* targets, int num_targets, int64_t elements);
 
+/// The same into one target of another type: 16-bit floats into float32, which is then the sum as
+/// it was accumulated, or float32 into 16-bit floats, rounded. Sums that are formed in steps are so
+/// rounded once.
+void reduce_into(cleave_dtype result, void* target, cleave_dtype dtype, cleave_reduction reduction,
+                 const void* const* sources, int num_sources, int64_t elements);
+
 }  // namespace cleave
