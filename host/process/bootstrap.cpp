@@ -138,12 +138,13 @@ class ProcessBootstrap final : public BootstrapBase<ProcessBootstrap> {
   }
   cleave_status get(const char* key, void* value, uint64_t capacity, uint64_t* bytes,
                     std::chrono::milliseconds timeout) {
-    constexpr std::chrono::milliseconds kShortest(1);  // 0 means "for ever" to c10d
     const auto deadline = std::chrono::steady_clock::now() + timeout;
-    TcpStore& opened = store(std::clamp(timeout, kShortest, TcpStore::kConnectTimeout));
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-        deadline - std::chrono::steady_clock::now());
-    const auto found = opened.get(key, std::max(left, kShortest));
+    // who asks without waiting needs the store all the same
+    TcpStore& opened = store(timeout.count() > 0 ? std::min(timeout, TcpStore::kConnectTimeout)
+                                                 : TcpStore::kConnectTimeout);
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    const auto found = opened.get(key, left);
     if (!found) return CLEAVE_TIMED_OUT;
     copy_value(*found, value, capacity, bytes);
     return CLEAVE_OK;

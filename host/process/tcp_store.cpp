@@ -37,6 +37,7 @@ TcpStore::TcpStore(const StoreAddress& address, bool is_rank_0, std::chrono::mil
   options.timeout = timeout;
   try {
     state_->store = c10::make_intrusive<c10d::TCPStore>(address.host, options);
+    state_->store->setTimeout(kConnectTimeout);  // `timeout` was for connecting alone
   } catch (const std::exception& error) {
     state_->fail(error);
   }
@@ -63,7 +64,10 @@ void TcpStore::remove(const std::string& key) {
 std::optional<std::string> TcpStore::get(const std::string& key,
                                          std::chrono::milliseconds timeout) {
   try {
-    state_->store->wait({state_->key(key)}, timeout);
+    if (timeout.count() > 0)
+      state_->store->wait({state_->key(key)}, timeout);
+    else if (!state_->store->check({state_->key(key)}))
+      return std::nullopt;
   } catch (const c10::DistStoreError&) {
     return std::nullopt;  // c10d's time-out of a wait; a lost server is a DistNetworkError
   } catch (const std::exception& error) {

@@ -144,6 +144,9 @@ Extents extents(const Communicator& communicator, const cleave_collective& c) {
       if (!c.recv_counts && !c.send_counts) return {all, all};
       if (!c.recv_counts || !c.send_counts)
         refuse(CLEAVE_INVALID, "all_to_all: the v form needs send_counts and recv_counts");
+      if (const int me = communicator.rank; c.send_counts[me] != c.recv_counts[me])
+        refuse(CLEAVE_INVALID, "all_to_all: rank ", me, " sends itself ", c.send_counts[me],
+               " elements and expects ", c.recv_counts[me]);
       return {total(c, c.send_counts, "send_counts", n), total(c, c.recv_counts, "recv_counts", n)};
     case CLEAVE_SEND:
       return {c.count, 0};

@@ -41,51 +41,46 @@ bool applies(const Variant& variant) {
   return variant.deterministic || backend_name() == "local";
 }
 
+struct Terms {
+  cleave_dtype dtype;
+  Value value;
+
+  double sum(int ranks, int64_t element) const {
+    const float in_order = sum_in_order(value, ranks, element);
+    return dtype == CLEAVE_BFLOAT16 ? from_bfloat16(round_to_bfloat16(in_order)) : in_order;
+  }
+};
+constexpr Terms kTerms[] = {{CLEAVE_FLOAT32, value}, {CLEAVE_BFLOAT16, short_value}};
+
 TEST_P(Deterministic, AllReduceSumsInOneOrderAtAnySizeAndPlace) {
   if (!applies(GetParam())) return;
   on_ranks([](Communicator& c) {
-    for (const int64_t n : {1, 100, 5'000, 40'001, 300'007}) {
-      Buffer data(CLEAVE_FLOAT32, n);
-      data.fill([&](int64_t i) { return value(c.rank(), i); });
-      EXPECT_EQ(c.run(collective(CLEAVE_ALL_REDUCE, CLEAVE_FLOAT32, data.data(), data.data(), n)),
-                CLEAVE_OK)
-          << c.error();
-      data.expect([&](int64_t i) { return sum_in_order(value, c.size(), i); }, "all_reduce");
-    }
-  });
-}
-
-TEST_P(Deterministic, Float32SumsOf16BitFloatsHaveThatOrderToo) {
-  if (!applies(GetParam())) return;
-  on_ranks([](Communicator& c) {
-    for (const int64_t n : {1, 100, 5'000, 40'001, 300'007}) {
-      Buffer data(CLEAVE_BFLOAT16, n);
-      data.fill([&](int64_t i) { return short_value(c.rank(), i); });
-      EXPECT_EQ(c.run(collective(CLEAVE_ALL_REDUCE, CLEAVE_BFLOAT16, data.data(), data.data(), n)),
-                CLEAVE_OK)
-          << c.error();
-      data.expect(
-          [&](int64_t i) {
-            return from_bfloat16(round_to_bfloat16(sum_in_order(short_value, c.size(), i)));
-          },
-          "all_reduce");
-    }
+    for (const Terms& terms : kTerms)
+      for (const int64_t n : {1, 100, 5'000, 40'001, 300'007}) {
+        Buffer data(terms.dtype, n);
+        data.fill([&](int64_t i) { return terms.value(c.rank(), i); });
+        EXPECT_EQ(c.run(collective(CLEAVE_ALL_REDUCE, terms.dtype, data.data(), data.data(), n)),
+                  CLEAVE_OK)
+            << c.error();
+        data.expect([&](int64_t i) { return terms.sum(c.size(), i); }, "all_reduce");
+      }
   });
 }
 
 TEST_P(Deterministic, ReduceScatterSumsInOneOrderAtAnySizeAndPlace) {
   if (!applies(GetParam())) return;
   on_ranks([](Communicator& c) {
-    for (const int64_t n : {1, 1'000, 70'001}) {
-      Buffer in(CLEAVE_FLOAT32, n * c.size());
-      Buffer out(CLEAVE_FLOAT32, n);
-      in.fill([&](int64_t i) { return value(c.rank(), i); });
-      EXPECT_EQ(c.run(collective(CLEAVE_REDUCE_SCATTER, CLEAVE_FLOAT32, in.data(), out.data(), n)),
-                CLEAVE_OK)
-          << c.error();
-      out.expect([&](int64_t i) { return sum_in_order(value, c.size(), n * c.rank() + i); },
-                 "reduce_scatter");
-    }
+    for (const Terms& terms : kTerms)
+      for (const int64_t n : {1, 1'000, 70'001}) {
+        Buffer in(terms.dtype, n * c.size());
+        Buffer out(terms.dtype, n);
+        in.fill([&](int64_t i) { return terms.value(c.rank(), i); });
+        EXPECT_EQ(c.run(collective(CLEAVE_REDUCE_SCATTER, terms.dtype, in.data(), out.data(), n)),
+                  CLEAVE_OK)
+            << c.error();
+        out.expect([&](int64_t i) { return terms.sum(c.size(), n * c.rank() + i); },
+                   "reduce_scatter");
+      }
   });
 }
 

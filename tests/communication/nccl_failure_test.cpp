@@ -1,5 +1,6 @@
 // How operations of the nccl plugin end when they don't succeed: aborts, deadlines, NCCL's errors.
 #include <chrono>
+#include <latch>
 #include <thread>
 
 #include "buffer.h"
@@ -106,12 +107,14 @@ TEST_F(NcclFailure, DeadlineOfAReleasedOperationFreesTheStreamThatWaitsForIt) {
 }
 
 TEST_F(NcclFailure, AsynchronousErrorFailsTheOperationWithItsText) {
-  on_ranks(2, [](Communicator& c) {
+  std::latch both_have_started(2);  // the error reaches whatever a rank is waiting for
+  on_ranks(2, [&](Communicator& c) {
     Buffer data(CLEAVE_FLOAT32, 5);
     c.barrier();
     c.barrier();
     hold();
     Work work = c.start(sum_of(data, 0));
+    both_have_started.arrive_and_wait();
     fake::set_async_error(ncclRemoteError);
     EXPECT_EQ(work.wait(), CLEAVE_FAILED);
     EXPECT_NE(c.error().find("remote process exited"), std::string::npos) << c.error();

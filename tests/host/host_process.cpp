@@ -58,10 +58,10 @@ int Outcome::count(const std::string& text) const {
 Outcome run_command(const std::string& command, const std::filesystem::path& folder) {
   const TemporaryFolder session;
   const auto begin = std::chrono::steady_clock::now();
-  const std::string shell = "cd '" + folder.string() +
-                            "' && TMPDIR='" + session.path().string() +
-                            "' CLEAVE_PROGRAMS='" CLEAVE_PROGRAMS
-                            "' timeout -k 5 120 " CLEAVE_ENV " bash -c '" +
+  const std::string shell = "cd '" + folder.string() + "' && TMPDIR='" + session.path().string() +
+                            "' OMPI_MCA_btl_sm_backing_directory='" + session.path().string() +
+                            "' CLEAVE_PROGRAMS='" CLEAVE_PROGRAMS "' timeout -k 5 120 " CLEAVE_ENV
+                            " bash -c '" +
                             command + "' 2>&1";
   FILE* pipe = popen(shell.c_str(), "r");
   Outcome outcome{};

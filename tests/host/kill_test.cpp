@@ -38,11 +38,15 @@ void write_saving_run(const fs::path& folder) {
                      {"checkpoint.keep", "2"}});
 }
 
-// Starts the run, kills some of it after so many milliseconds, and returns when all of it is gone.
-// `victim`: shell words that name processes; $launcher is mpirun's, $ranks are its children.
-void run_and_kill(const fs::path& folder, const std::string& victim, int after_ms) {
+// Starts the run, kills some of it so many milliseconds after its start, or after its first
+// checkpoint, and returns when all of it is gone. `victim`: shell words that name processes;
+// $launcher is mpirun's, $ranks are its children.
+void run_and_kill(const fs::path& folder, const std::string& victim, bool has_saved, int after_ms) {
   std::ofstream(folder / "kill.sh")
       << "mpirun -np 2 host --config run.toml > log 2>&1 & launcher=$!\n"
+      << (has_saved
+              ? "until [ -e checkpoints/latest ] || ! kill -0 $launcher; do sleep 0.05; done\n"
+              : "")
       << "sleep " << after_ms / 1000.0 << "\n"
       << "ranks=$(pgrep -P $launcher)\n"
       << "kill -KILL " << victim << "\n"
@@ -84,7 +88,7 @@ TEST_F(Killed, AtAnyMomentARunGoesOnAsIfItHadNotBeen) {
     state = state * 6364136223846793005ull + 1442695040888963407ull;
     const int after_ms = 700 + static_cast<int>((state >> 33) % 2500);
     const std::string victim = victims[i % 3];
-    run_and_kill(folder.path(), victim, after_ms);
+    run_and_kill(folder.path(), victim, i % 2 == 1, after_ms);
     const Outcome again = run_command("mpirun -np 2 host --config run.toml", folder.path());
     const std::string what = ", try " + std::to_string(i) + ": " + victim + " killed after " +
                              std::to_string(after_ms) + " ms\n" + again.output;

@@ -12,7 +12,8 @@ TemporaryFolder::TemporaryFolder() {
 }
 
 TemporaryFolder::~TemporaryFolder() {
-  std::filesystem::remove_all(path_);
+  std::error_code error;  // a killed program may still write into it
+  std::filesystem::remove_all(path_, error);
 }
 
 }  // namespace cleave::test

@@ -65,7 +65,7 @@ bool can_do(const Question& q, Algorithm algorithm) {
     case Algorithm::ordered_levels:
       return has_levels && !gathers_only && q.is_ordered && !q.is_rounded;
     case Algorithm::rounded_levels:
-      return has_levels && q.is_rounded;
+      return has_levels && !gathers_only && q.is_rounded;
     default:
       return false;
   }

@@ -56,7 +56,7 @@ struct LargeLane {
 
 struct Mailbox {
   static constexpr int kSmallLanes = 8;
-  static constexpr int kLargeLanes = 8;  // four operations at a time, of two stages each
+  static constexpr int kLargeLanes = 8;  // two stages of each of four operations; more wait
   SmallLane small[kSmallLanes];
   LargeLane large[kLargeLanes];
 };

@@ -14,14 +14,15 @@
 // `allocate`; else one in and one out.
 // Kept: shared_large.h's mailboxes, 8 MiB for each communicator of several ranks on a machine, as
 // far as they are used; for each operation in flight 8 segments (ring; 24 when packed), S
-// (halving), 2 n + 2 M segments (direct sums; 8 n + 2 M when packed), S/k (two-level reduce_scatter;
-// 2 S/k for any two-level sum of 16-bit floats), two chunks of 4 MiB (GPU memory).
+// (halving), 2 n + 2 M segments (direct sums; 8 n + 2 M when packed), S/k (two-level
+// reduce_scatter; 2 S/k for any two-level sum of 16-bit floats), two chunks of 4 MiB (GPU memory).
 //
 // Determinism: the order of every sum depends on sizes, ranks and machines alone, and all ranks get
 // the same bits. Shared memory sums in rank order. 16-bit floats, summed in float32 and rounded
 // once, and with [train] deterministic all types are added in one order, each machine's ranks and
-// then the machines, so that neither the size nor the place in a buffer changes a bit; elsewhere the
-// order is the algorithm's.
+// then the machines, so that neither the size nor the place in a buffer changes a bit; elsewhere
+// the order is the algorithm's.
+#include <algorithm>
 #include <iterator>
 #include <limits>
 #include <memory>
@@ -73,7 +74,7 @@ std::unique_ptr<Backend> create(const cleave_bootstrap& bootstrap, const cleave_
   Transport transport{std::string(values.text("pml")), {}};
   for (const std::string_view device : values.text_list("devices"))
     transport.devices.emplace_back(device);
-  const auto runtime = Runtime::acquire(transport, bootstrap.local_size < bootstrap.world_size);
+  const auto runtime = Runtime::acquire(transport, bootstrap.world_size, bootstrap.local_size);
   int rank = 0;
   int size = 1;
   MPI_Comm world = MPI_COMM_NULL;
@@ -89,7 +90,10 @@ std::unique_ptr<Backend> create(const cleave_bootstrap& bootstrap, const cleave_
                               " of ", bootstrap.world_size, ", MPI says rank ", rank, " of ", size,
                               "; start the ranks with the mpirun of ", runtime->description()));
   const Policy policy = read_policy(values, bootstrap.deterministic == 1, *runtime, world);
-  const Settings settings{values.bytes("segment_bytes"), policy.max_message_bytes,
+  constexpr int64_t kLeastSegment = 8;  // an element of any type
+  const int64_t segment_bytes =
+      std::max(kLeastSegment, std::min(values.bytes("segment_bytes"), policy.max_message_bytes));
+  const Settings settings{segment_bytes, policy.max_message_bytes,
                           packs(values.text("wire"), policy.link)};
   return std::make_unique<MpiBackend>(runtime, world, settings, policy, true);
 }

@@ -97,13 +97,14 @@ class Runtime::Caller {
   Runtime& runtime_;
 };
 
-std::shared_ptr<Runtime> Runtime::acquire(const Transport& transport, bool has_several_machines) {
+std::shared_ptr<Runtime> Runtime::acquire(const Transport& transport, int world_size,
+                                          int local_size) {
   static std::mutex mutex;
   static std::weak_ptr<Runtime> current;
   const std::lock_guard lock(mutex);
   refuse_finalised_mpi();
   std::shared_ptr<Runtime> runtime = current.lock();
-  prepare_transport(transport, has_several_machines);
+  prepare_transport(transport, world_size, local_size);
   if (!runtime) current = runtime = std::shared_ptr<Runtime>(new Runtime);
   check_transport(transport, runtime->pml_);
   return runtime;

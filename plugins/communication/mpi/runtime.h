@@ -28,7 +28,8 @@ class Runtime {
   /// The process's runtime; initialises MPI (thread level serialized) unless that was done already,
   /// in which case it is not finalised either. Throws when MPI can't be used. What carries messages
   /// is settled by the first call; a later one that asks for something else is refused.
-  static std::shared_ptr<Runtime> acquire(const Transport& transport, bool has_several_machines);
+  static std::shared_ptr<Runtime> acquire(const Transport& transport, int world_size,
+                                          int local_size);
   ~Runtime();
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;

@@ -1,6 +1,5 @@
 #include "scratch.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace cleave::mpi {
@@ -22,8 +21,12 @@ Scratch::~Scratch() {
 Scratch ScratchPool::take(int64_t bytes) {
   Scratch scratch;
   scratch.pool_ = this;
-  const auto block = std::find_if(free_.begin(), free_.end(),
-                                  [&](const Block& candidate) { return candidate.bytes >= bytes; });
+  auto block = free_.end();
+  for (auto candidate = free_.begin(); candidate != free_.end(); ++candidate) {
+    // a much larger one will be asked for again, and would then be allocated a second time
+    const bool fits = candidate->bytes >= bytes && candidate->bytes / 2 <= bytes;
+    if (fits && (block == free_.end() || candidate->bytes < block->bytes)) block = candidate;
+  }
   if (block != free_.end()) {
     scratch.memory_ = std::move(block->memory);
     scratch.bytes_ = block->bytes;

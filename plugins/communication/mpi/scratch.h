@@ -30,7 +30,7 @@ class Scratch {
 /// Guarded by the runtime's lock; outlives its scratches.
 class ScratchPool {
  public:
-  /// Uninitialised memory of at least `bytes`.
+  /// Uninitialised memory of at least `bytes`: the smallest free block from there to twice as much.
   Scratch take(int64_t bytes);
 
  private:

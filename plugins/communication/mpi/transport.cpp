@@ -41,10 +41,12 @@ void check_device(const std::string& device) {
 
 }  // namespace
 
-void prepare_transport(const Transport& transport, bool has_several_machines) {
+void prepare_transport(const Transport& transport, int world_size, int local_size) {
   for (const std::string& device : transport.devices) check_device(device);
+  // a rank that no mpirun has started leaves its shared memory behind
+  if (world_size == 1) set("OMPI_MCA_btl", "self");
   if (transport.pml == "ob1") set("OMPI_MCA_pml", "ob1");
-  if (transport.pml == "ucx" || (transport.pml == "auto" && has_several_machines)) {
+  if (transport.pml == "ucx" || (transport.pml == "auto" && local_size < world_size)) {
     // Open MPI 5's names, then 4.1's: without them UCX yields where there is no Mellanox adapter
     for (const char* name : {"OMPI_MCA_opal_common_ucx_tls", "OMPI_MCA_opal_common_ucx_devices",
                              "OMPI_MCA_pml_ucx_tls", "OMPI_MCA_pml_ucx_devices"})

@@ -15,7 +15,7 @@ struct Transport {
 /// set them. auto: UCX between machines, over TCP too, which Open MPI would give to ob1: that
 /// reaches three quarters of a 1 Gbit/s line both ways, UCX all of it. ConfigError when a device
 /// does not exist here.
-void prepare_transport(const Transport& transport, bool has_several_machines);
+void prepare_transport(const Transport& transport, int world_size, int local_size);
 
 /// ConfigError when Open MPI chose another layer than was asked for.
 void check_transport(const Transport& transport, const std::string& chosen_pml);
