@@ -68,6 +68,7 @@ class Comparison {
 
   bool run(const std::vector<std::pair<std::string, std::string>>& versions) {
     find_launcher();
+    check_folder();
     create_folder(config_.directory);
     write(run_file(), print_run_config(shared_));
     result_.started = utc_now();
@@ -95,6 +96,18 @@ class Comparison {
 
   Launch launch(const RowResult& row, int64_t repetition) const {
     return make_launch(config_, row.row, run_file(), row.folder / std::to_string(repetition));
+  }
+
+  // An earlier comparison may be written over, and nothing else.
+  void check_folder() const {
+    std::error_code error;
+    for (const fs::path& file : {run_file(), page_file(), json_file()}) {
+      const bool is_input = fs::equivalent(file, config_.run, error);
+      if (fs::exists(file, error) && (is_input || !is_compare_json(json_file())))
+        throw ConfigError(message(config_.where("directory"), ": ", file.string(), " is ",
+                                  is_input ? "the run to compare" : "not an earlier comparison's",
+                                  " and would be written over; give a folder of its own"));
+    }
   }
 
   // Before the first run, when it is needed: a row that can't start is no finding about the row.

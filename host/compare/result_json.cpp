@@ -1,5 +1,6 @@
 #include "compare/result_json.h"
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 namespace cleave {
@@ -87,6 +88,12 @@ std::string compare_json(const CompareResult& result) {
                     {"rows", rows}};
   // what a run printed may be anything
   return all.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+bool is_compare_json(const std::filesystem::path& file) {
+  std::ifstream in(file);
+  const Json all = Json::parse(in, nullptr, /*allow_exceptions=*/false);
+  return all.is_object() && all.contains("tokens_per_step") && all.contains("rows");
 }
 
 }  // namespace cleave

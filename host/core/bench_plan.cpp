@@ -150,6 +150,9 @@ std::string bench_op_name(cleave_op op) {
 }
 
 BenchPlan make_bench_plan(const BenchRequest& request, const ProcessInfo& process) {
+  if (!request.json.empty() && request.json == request.plot)
+    throw ConfigError(message("host bench: --json and --plot both name ", request.json.string(),
+                              "; give two files"));
   BenchPlan plan;
   PluginTable& backend = plan.config.communication.backend;
   backend.name = !request.backend.empty() ? request.backend : request.ranks ? "local" : "mpi";

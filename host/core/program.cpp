@@ -34,10 +34,13 @@ int exit_code(const std::exception& failure) {
 // others speak only when that did not happen, that is, when rank 0 has no such failure.
 int report(const std::exception& failure, const ProcessInfo& process, std::ostream& error) {
   if (process.rank != 0) {
-    std::this_thread::sleep_for(std::chrono::seconds(2));
+    std::this_thread::sleep_for(std::chrono::seconds(3));
     error << "rank " << process.rank << " of " << process.world_size << ": ";
   }
   error << "error: " << failure.what() << std::endl;
+  // Open MPI's launcher may crash or hang when it ends a rank that is just connecting to it.
+  if (process.rank == 0 && process.world_size > 1 && process.launcher == "Open MPI")
+    std::this_thread::sleep_for(std::chrono::seconds(1));
   return exit_code(failure);
 }
 
@@ -147,7 +150,8 @@ int run_program(int argc, const char* const* argv, std::ostream& out, std::ostre
   try {
     process = read_process_info();
     const int code = run_verb(parse_command_line(argc, argv), process, out);
-    out.flush();
+    if (!out.flush())
+      throw RuntimeError("standard output can't be written, so what was printed is not all there");
     return code;
   } catch (const std::exception& failure) {
     out.flush();

@@ -24,10 +24,20 @@ constexpr size_t kBufferBytes = size_t{1} << 20;
                              "; check the free space and the health of the disk"));
 }
 
+// Where a link leads: a rename would take the place of the link. Nor may it take a device's.
+std::filesystem::path writable_target(std::filesystem::path path) {
+  std::error_code error;
+  if (std::filesystem::is_symlink(path, error))
+    path = std::filesystem::weakly_canonical(path, error);
+  if (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error))
+    throw ConfigError(message(path.string(), ": is there and is not a file; name another output"));
+  return path;
+}
+
 }  // namespace
 
 OutputFile::OutputFile(std::filesystem::path path)
-    : path_(std::move(path)), temporary_path_(path_) {
+    : path_(writable_target(std::move(path))), temporary_path_(path_) {
   temporary_path_ += ".tmp";
   buffer_.reserve(kBufferBytes);
   file_ = ::open(temporary_path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);

@@ -14,7 +14,8 @@ namespace cleave {
 /// one; two runs at once are refused.
 class OutputFile {
  public:
-  /// Throws ConfigError when the folder is missing or can't be written.
+  /// Throws ConfigError when the folder is missing or can't be written, or `path` is a folder or a
+  /// device. Where it is a link, the file that it leads to is written.
   explicit OutputFile(std::filesystem::path path);
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;

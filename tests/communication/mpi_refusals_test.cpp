@@ -30,6 +30,14 @@ std::string refusal(std::vector<cleave_option_value> values) {
   return "";
 }
 
+void set_devices(std::vector<cleave_option_value>& values, const cleave_option_value& item) {
+  for (cleave_option_value& value : values)
+    if (std::string(value.key) == "devices") {
+      value.items = &item;
+      value.num_items = 1;
+    }
+}
+
 void expect_refusal(const std::vector<cleave_option_value>& values,
                     const std::vector<std::string>& parts) {
   run_ranks(variants().front(), [](Communicator&) {});  // MPI runs
@@ -41,12 +49,26 @@ void expect_refusal(const std::vector<cleave_option_value>& values,
 TEST(MpiRefusals, ADeviceThatDoesNotExist) {
   std::vector<cleave_option_value> values = mpi_options(variants().front());
   cleave_option_value item{"", CLEAVE_OPTION_STRING, 0, 0, "nosuch0", nullptr, 0};
-  for (cleave_option_value& value : values)
-    if (std::string(value.key) == "devices") {
-      value.items = &item;
-      value.num_items = 1;
-    }
+  set_devices(values, item);
   expect_refusal(values, {"devices", "\"nosuch0\"", "it has ", "lo"});
+}
+
+TEST(MpiRefusals, ADeviceThatTheEnvironmentOrTheMachinesContradict) {
+  std::vector<cleave_option_value> values = mpi_options(variants().front());
+  cleave_option_value item{"", CLEAVE_OPTION_STRING, 0, 0, "lo", nullptr, 0};
+  set_devices(values, item);
+  const bool has_several_machines =
+      environment("OMPI_COMM_WORLD_LOCAL_SIZE") < environment("OMPI_COMM_WORLD_SIZE");
+  if (has_several_machines) return expect_refusal(values, {"\"lo\" reaches this machine alone"});
+  const char* name = "UCX_NET_DEVICES";
+  const char* before = std::getenv(name);
+  const std::string kept = before ? before : "";
+  setenv(name, "eth7", 1);
+  expect_refusal(values, {"devices is lo", "UCX_NET_DEVICES=eth7", "unset it"});
+  if (before)
+    setenv(name, kept.c_str(), 1);
+  else
+    unsetenv(name);
 }
 
 TEST(MpiRefusals, ALayerThatOpenMpiDidNotChoose) {
@@ -68,13 +90,15 @@ TEST(MpiRefusals, ALinkFileWithoutWhatItNeeds) {
   };
   const auto refuses = [&](const std::string& path, const std::string& reason) {
     expect_refusal(mpi_options(variants().front(), 1 << 30, "auto", path.c_str()),
-                   {path, reason, "host bench"});
+                   {"link_file = ", reason, "host bench"});  // rank 0's, on all ranks
   };
   refuses("/nonexistent/link.json", "can't be read");
+  refuses("/dev/null", "is not a file");
   refuses(write("a.json", "{"), "is not what host bench --json writes");
   refuses(write("b.json", R"({"fits": []})"), "on how many nodes");
   refuses(write("c.json", R"({"nodes": 9, "fits": [{"op": "all_reduce"}]})"),
           "has no fit of send_recv");
+  refuses(write("e.json", R"({"nodes": 9, "fits": [{"op": 3}]})"), "has no fit of send_recv");
   refuses(write("d.json", R"({"nodes": 9, "fits": [{"op": "send_recv", "alpha_us": "x"}]})"),
           "has no numbers");
 }

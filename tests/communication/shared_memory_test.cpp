@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "cleave/backend.h"
+#include "cleave/error.h"
 #include "ranks.h"
 
 namespace cleave::testing {
@@ -203,6 +204,24 @@ TEST_P(SharedMemory, ATimeoutNamesTheRankThatIsMissing) {
       }
       c.barrier();
     }
+  });
+}
+
+TEST_P(SharedMemory, ATimeoutInAPartOfTheRanksNamesTheRankOfAll) {
+  if (std::string(GetParam().algorithm) != "auto") return;
+  on_ranks([](Communicator& c) {
+    if (c.size() < 4) return;
+    Communicator odd_or_even(c.split(c.rank() % 2, c.rank()));
+    const int missing = odd_or_even.size() - 1, of_all = 2 * missing + c.rank() % 2;
+    static thread_local std::vector<float> data(7);
+    if (odd_or_even.rank() != missing) {
+      auto call = collective(CLEAVE_ALL_REDUCE, CLEAVE_FLOAT32, data.data(), data.data(), 7);
+      call.timeout_ms = 100;
+      EXPECT_EQ(odd_or_even.run(call), CLEAVE_TIMED_OUT);
+      const std::string expected = message(missing, " (rank ", of_all, " of all)");
+      EXPECT_NE(odd_or_even.error().find(expected), std::string::npos) << odd_or_even.error();
+    }
+    c.barrier();
   });
 }
 

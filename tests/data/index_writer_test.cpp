@@ -1,5 +1,6 @@
 #include "data/index_writer.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <limits>
@@ -69,6 +70,22 @@ TEST_F(IndexWriterTest, OutputAppearsOnlyWhenPublished) {
   file.publish();
   EXPECT_EQ(read_file(path("out")), "new");
   EXPECT_FALSE(std::filesystem::exists(path("out.tmp")));
+}
+
+TEST_F(IndexWriterTest, OutputTakesThePlaceOfFilesAlone) {
+  ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0666), 0);
+  std::filesystem::create_directory(path("folder"));
+  for (const char* name : {"pipe", "folder"})
+    EXPECT_TRUE(holds(config_error([&] { OutputFile file(path(name)); }), {name, "not a file"}));
+  EXPECT_TRUE(std::filesystem::is_fifo(path("pipe")));
+  write_file(path("target"), "old");
+  std::filesystem::create_symlink("target", path("link"));
+  OutputFile file(path("link"));
+  file.append("new");
+  file.sync();
+  file.publish();
+  EXPECT_TRUE(std::filesystem::is_symlink(path("link")));
+  EXPECT_EQ(read_file(path("target")), "new");
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // Ranks that were told different things stop before step 1, and the odd one is named.
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "host_process.h"
 
 namespace cleave::test {
@@ -29,6 +31,17 @@ TEST(Agreement, OtherPluginOptionOnOneRankIsNamed) {
   write_run(folder.path());
   expect_refusal(run_with_odd_rank(folder, "--set strategy.ddp.bucket_bytes=40000"),
                  "the build or options of strategy ddp");
+}
+
+// Other algorithms would never meet, so this can't wait for the check of all options.
+TEST(Agreement, OtherAlgorithmOnOneRankIsNamed) {
+  const TemporaryFolder folder;
+  write_run(folder.path());
+  std::ofstream(folder.path() / "link.json")
+      << R"({"nodes": 1, "fits": [{"op": "send_recv", "alpha_us": 50, "beta_gb_s": 0.2}]})";
+  for (const char* change : {"algorithm=ring", "link_file=link.json"})
+    expect_refusal(run_with_odd_rank(folder, std::string("--set communication.mpi.") + change),
+                   "what communication mpi was told");
 }
 
 TEST(Agreement, OtherDataOnOneRankIsNamed) {

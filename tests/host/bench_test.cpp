@@ -134,6 +134,20 @@ TEST(Bench, OneRankIsMeasuredWithoutALauncher) {
   EXPECT_FALSE(run.contains("send_recv")) << run.output;
 }
 
+TEST(Bench, ResultsThatCannotBeWrittenAreRefusedBeforeAnythingIsMeasured) {
+  const TemporaryFolder folder;
+  const std::string bench = "host bench --ranks 2 --op barrier ";
+  for (const auto& [files, reason] : {std::pair{"--json a --plot a", "both name a; give two files"},
+                                      {"--json .", "not a file"},
+                                      {"--plot /dev/null", "not a file"}}) {
+    const Outcome run = run_command(bench + files, folder.path());
+    EXPECT_EQ(run.exit_code, 2) << run.output;
+    EXPECT_TRUE(run.contains(reason)) << run.output;
+    EXPECT_FALSE(run.contains("median us")) << run.output;
+  }
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
+}
+
 TEST(Bench, ReportsWrongElementsAndKeepsTheRowsAroundAFailedOne) {
   const TemporaryFolder folder;
   const Outcome run = run_command(

@@ -32,6 +32,13 @@ TEST(Cli, HelpAndVersionAreThere) {
     EXPECT_TRUE(version.contains(library)) << version.output;
 }
 
+TEST(Cli, OutputThatGoesNowhereIsAnError) {
+  const TemporaryFolder folder;
+  const Outcome run = run_command("host describe > /dev/full", folder.path());
+  EXPECT_EQ(run.exit_code, 1) << run.output;
+  EXPECT_TRUE(run.contains("standard output can")) << run.output;
+}
+
 TEST(Cli, CheckSolvesAnyWorldSizeInOneProcess) {
   const TemporaryFolder folder;
   write_run(folder.path());

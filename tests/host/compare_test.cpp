@@ -216,6 +216,24 @@ TEST_F(Compare, ALinkIsMeasuredOrSkippedWithItsReason) {
   EXPECT_NE(linked.at("facts").dump().find("measured both ways at once"), std::string::npos);
 }
 
+TEST_F(Compare, WritesOverNothingButAnEarlierComparison) {
+  const std::string original = content(folder_.path() / "run.toml");
+  std::ofstream(folder_.path() / "compare.toml")
+      << "config = \"run.toml\"\nranks = [2]\ndirectory = \".\"\n";
+  const Outcome over_run = run();
+  EXPECT_EQ(over_run.exit_code, 2) << over_run.output;
+  EXPECT_TRUE(over_run.contains("compare.toml:3:1: directory: ./run.toml is the run to compare"))
+      << over_run.output;
+  EXPECT_EQ(content(folder_.path() / "run.toml"), original);
+  fs::create_directory(out());
+  std::ofstream(out() / "index.html") << "mine";
+  write_compare("");
+  const Outcome over_page = run();
+  EXPECT_EQ(over_page.exit_code, 2) << over_page.output;
+  EXPECT_TRUE(over_page.contains("index.html is not an earlier comparison's")) << over_page.output;
+  EXPECT_EQ(content(out() / "index.html"), "mine");
+}
+
 TEST_F(Compare, RefusesToRunInsideALauncherOrWithoutOne) {
   write_compare("");
   const Outcome inside =

@@ -1,5 +1,7 @@
 #include "channel.h"
 
+#include <numeric>
+
 #include "cleave/error.h"
 #include "packing.h"
 
@@ -24,6 +26,20 @@ void check(int code, const char* call) {
   int length = 0;
   MPI_Error_string(code, text, &length);
   throw RuntimeError(message(call, ": ", text));
+}
+
+std::vector<int> find_world_ranks(MPI_Comm comm, int size) {
+  MPI_Group group, world;
+  check(MPI_Comm_group(comm, &group), "MPI_Comm_group");
+  check(MPI_Comm_group(MPI_COMM_WORLD, &world), "MPI_Comm_group");
+  std::vector<int> ranks(static_cast<size_t>(size));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  std::vector<int> translated(ranks.size());
+  check(MPI_Group_translate_ranks(group, size, ranks.data(), world, translated.data()),
+        "MPI_Group_translate_ranks");
+  MPI_Group_free(&group);
+  MPI_Group_free(&world);
+  return translated;
 }
 
 int Channel::next_collective_tag() {

@@ -17,6 +17,9 @@ namespace cleave::mpi {
 /// Throws RuntimeError with MPI's text unless `code` is MPI_SUCCESS.
 void check(int code, const char* call);
 
+/// The numbers that its ranks have in MPI_COMM_WORLD.
+std::vector<int> find_world_ranks(MPI_Comm comm, int size);
+
 struct Settings {
   int64_t segment_bytes;      // large operations move and reduce this much at a time
   int64_t max_message_bytes;  // what one MPI call may carry (its counts are ints)
@@ -29,6 +32,7 @@ struct Channel {
   int size;
   int max_tag;
   Settings settings;
+  std::vector<int> world_ranks;      // find_world_ranks
   ScratchPool* scratch = nullptr;    // outlives all operations
   std::vector<bool> packs_to;        // each rank: whether messages to and from it may be packed
   std::atomic<bool> aborted{false};  // set by any thread

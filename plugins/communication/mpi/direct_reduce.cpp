@@ -138,11 +138,10 @@ bool DirectReduce::finished() const {
                      [](const Peer& peer) { return peer.sends_done == peer.segments; });
 }
 
-std::string DirectReduce::waits_for() const {
-  std::string ranks;
+std::vector<int> DirectReduce::waits_for() const {
+  std::vector<int> ranks;
   for (const Peer& peer : peers_)
-    if (!peer.receives.empty() || !peer.sends.empty())
-      ranks += message(ranks.empty() ? "rank " : ", ", peer.rank);
+    if (!peer.receives.empty() || !peer.sends.empty()) ranks.push_back(peer.rank);
   return ranks;
 }
 

@@ -38,7 +38,7 @@ class DirectReduce final : public Machine {
   DirectReduce(std::shared_ptr<Channel> channel, Group group, DirectCall call);
   bool advance() override;
   bool finished() const override;
-  std::string waits_for() const override;
+  std::vector<int> waits_for() const override;
   void cancel() noexcept override;
   bool drained() noexcept override;
 

@@ -53,8 +53,8 @@ bool Exchange::advance() {
   return moved;
 }
 
-std::string Exchange::waits_for() const {
-  return message("rank ", requests_.peer());
+std::vector<int> Exchange::waits_for() const {
+  return {requests_.peer()};
 }
 
 Broadcast::Broadcast(std::shared_ptr<Channel> channel, void* data, int64_t bytes, int root, int tag)
@@ -100,8 +100,8 @@ bool Broadcast::finished() const {
          (!sends_to_right_ || sent_ == segments_);
 }
 
-std::string Broadcast::waits_for() const {
-  return message("rank ", receives_.empty() ? sends_.peer() : receives_.peer());
+std::vector<int> Broadcast::waits_for() const {
+  return {receives_.empty() ? sends_.peer() : receives_.peer()};
 }
 
 void Broadcast::cancel() noexcept {
@@ -130,8 +130,8 @@ bool Barrier::advance() {
   }
 }
 
-std::string Barrier::waits_for() const {
-  return message("rank ", requests_.peer());
+std::vector<int> Barrier::waits_for() const {
+  return {requests_.peer()};
 }
 
 }  // namespace cleave::mpi

@@ -28,7 +28,7 @@ class Exchange final : public Machine {
            bool wire = false);
   bool advance() override;
   bool finished() const override { return started_ && requests_.empty(); }
-  std::string waits_for() const override;
+  std::vector<int> waits_for() const override;
   void cancel() noexcept override { requests_.cancel(); }
   bool drained() noexcept override { return requests_.drained(); }
 
@@ -47,7 +47,7 @@ class Broadcast final : public Machine {
   Broadcast(std::shared_ptr<Channel> channel, void* data, int64_t bytes, int root, int tag);
   bool advance() override;
   bool finished() const override;
-  std::string waits_for() const override;
+  std::vector<int> waits_for() const override;
   void cancel() noexcept override;
   bool drained() noexcept override;
 
@@ -76,7 +76,7 @@ class Barrier final : public Machine {
   Barrier(std::shared_ptr<Channel> channel, int tag);
   bool advance() override;
   bool finished() const override { return distance_ >= channel_->size && requests_.empty(); }
-  std::string waits_for() const override;
+  std::vector<int> waits_for() const override;
   void cancel() noexcept override { requests_.cancel(); }
   bool drained() noexcept override { return requests_.drained(); }
 

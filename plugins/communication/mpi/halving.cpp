@@ -103,8 +103,8 @@ bool Halving::advance() {
   return moved;
 }
 
-std::string Halving::waits_for() const {
-  return message("rank ", requests_.peer());
+std::vector<int> Halving::waits_for() const {
+  return {requests_.peer()};
 }
 
 }  // namespace cleave::mpi

@@ -24,7 +24,7 @@ class Halving final : public Machine {
   Halving(std::shared_ptr<Channel> channel, Group group, RingCall call);
   bool advance() override;
   bool finished() const override { return step_ == end_ && requests_.empty(); }
-  std::string waits_for() const override;
+  std::vector<int> waits_for() const override;
   void cancel() noexcept override { requests_.cancel(); }
   bool drained() noexcept override { return requests_.drained(); }
 

@@ -1,5 +1,6 @@
 #include "link.h"
 
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -17,6 +18,9 @@ namespace {
 }  // namespace
 
 Link read_link(const std::string& path, int machines) {
+  std::error_code error;
+  if (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error))
+    refuse(path, "is not a file");
   std::ifstream file(path);
   if (!file) refuse(path, "can't be read");
   const nlohmann::json all = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
@@ -28,7 +32,7 @@ Link read_link(const std::string& path, int machines) {
   if (machines > 1 && *nodes == 1)
     refuse(path, message("was measured on one machine, and this run has ", machines));
   for (const auto& fit : all["fits"]) {
-    if (!fit.is_object() || fit.value("op", "") != "send_recv") continue;
+    if (!fit.is_object() || !fit.contains("op") || fit["op"] != "send_recv") continue;
     const auto number = [&](const char* key) {
       return fit.contains(key) && fit[key].is_number() ? fit[key].get<double>() : -1;
     };

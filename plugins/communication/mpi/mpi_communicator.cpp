@@ -69,6 +69,7 @@ MpiBackend::MpiBackend(std::shared_ptr<Runtime> runtime, MPI_Comm comm, Settings
     int found = 0;
     check(MPI_Comm_get_attr(comm, MPI_TAG_UB, &max_tag, &found), "MPI_Comm_get_attr");
     channel_->max_tag = found ? *static_cast<int*>(max_tag) : kGuaranteedMaxTag;
+    channel_->world_ranks = find_world_ranks(comm, channel_->size);
     topology_ = std::make_shared<Topology>(find_topology(*channel_, runtime_->neighbours()));
     channel_->scratch = &runtime_->scratch();
     const std::vector<int>& machine_of = topology_->machine_of;

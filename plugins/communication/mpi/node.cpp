@@ -43,11 +43,10 @@ int64_t Node::offset(const void* memory, int64_t bytes) const {
   return arena_.offset(memory, bytes).value_or(-1);
 }
 
-std::string Node::ranks_where(const std::function<bool(int local)>& is_meant) const {
-  std::string ranks;
+std::vector<int> Node::ranks_where(const std::function<bool(int local)>& is_meant) const {
+  std::vector<int> ranks;
   for (int local = 0; local < size(); ++local)
-    if (local != rank_ && is_meant(local))
-      ranks += message(ranks.empty() ? "rank " : ", ", channel_rank(local));
+    if (local != rank_ && is_meant(local)) ranks.push_back(channel_rank(local));
   return ranks;
 }
 

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <string>
 #include <vector>
 
 #include "channel.h"
@@ -24,8 +23,8 @@ class Node {
   int channel_rank(int local) const { return ranks_[static_cast<size_t>(local)]; }
   Mailbox& mailbox(int local) const { return *mailboxes_[static_cast<size_t>(local)]; }
   std::byte* base(int local) const { return bases_[static_cast<size_t>(local)]; }
-  /// "rank 1, 3": the other ranks, as the channel numbers them, for which that is so.
-  std::string ranks_where(const std::function<bool(int local)>& is_meant) const;
+  /// The other ranks, as the channel numbers them, for which that is so.
+  std::vector<int> ranks_where(const std::function<bool(int local)>& is_meant) const;
   /// In this rank's arena, or -1.
   int64_t offset(const void* memory, int64_t bytes) const;
 

@@ -23,9 +23,13 @@
 // then the machines, so that neither the size nor the place in a buffer changes a bit; elsewhere
 // the order is the algorithm's.
 #include <algorithm>
+#include <array>
+#include <functional>
 #include <iterator>
 #include <limits>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "cleave/error.h"
 #include "cleave/options.h"
@@ -35,25 +39,45 @@
 namespace cleave::mpi {
 namespace {
 
-/// The choice of an algorithm follows from it.
-void check_same_link(const Link& link, MPI_Comm world, const std::string& file) {
-  const double mine[] = {link.alpha_us, -link.alpha_us, link.gb_s, -link.gb_s};
-  double most[4];
-  check(MPI_Allreduce(mine, most, 4, MPI_DOUBLE, MPI_MAX, world), "MPI_Allreduce");
-  if (most[0] != -most[1] || most[2] != -most[3])
-    throw ConfigError(message("communication backend mpi: link_file = \"", file,
-                              "\" has other figures on other ranks; give all the same file"));
-}
-
-Policy read_policy(const Options& values, bool deterministic, Runtime& runtime, MPI_Comm world) {
+Policy read_policy(const Options& values, bool deterministic, Runtime& runtime) {
   Policy policy;
   policy.max_message_bytes = values.bytes("max_message_bytes");
   policy.forced = parse_algorithm(values.text("algorithm"));
   policy.deterministic = deterministic;
-  if (const std::string file(values.text("link_file")); !file.empty()) {
+  if (const std::string file(values.text("link_file")); !file.empty())
     policy.link = read_link(file, runtime.neighbours().num_machines());
-    runtime.locked([&] { check_same_link(policy.link, world, file); });
+  return policy;
+}
+
+std::string describe(const Policy& policy) {
+  return message("algorithm = \"", algorithm_name(policy.forced),
+                 "\", train.deterministic = ", policy.deterministic ? "true" : "false",
+                 " and a link of ", policy.link.alpha_us, " us and ", policy.link.gb_s, " GB/s");
+}
+
+/// The ranks' policies as one: other algorithms would never meet, not even in the host's check that
+/// all ranks were given the same options. Throws the same on all ranks.
+Policy agree_on_policy(const std::function<Policy()>& read, MPI_Comm world, int size) {
+  Policy policy;
+  std::array<char, 1024> mine{};
+  try {
+    policy = read();
+    describe(policy).copy(mine.data() + 1, mine.size() - 2);
+  } catch (const ConfigError& error) {
+    mine[0] = '!';
+    std::string_view(error.what()).copy(mine.data() + 1, mine.size() - 2);
   }
+  std::vector<std::array<char, 1024>> all(static_cast<size_t>(size));
+  check(MPI_Allgather(mine.data(), mine.size(), MPI_CHAR, all.data(), mine.size(), MPI_CHAR, world),
+        "MPI_Allgather");
+  for (const auto& rank : all)
+    if (rank[0] == '!') throw ConfigError(rank.data() + 1);
+  for (size_t rank = 1; rank < all.size(); ++rank)
+    if (all[rank] != all[0])
+      throw ConfigError(message("ranks differ in what communication mpi was told: rank ", rank,
+                                " of ", size, " has ", all[rank].data() + 1, ", rank 0 has ",
+                                all[0].data() + 1,
+                                "; start all ranks with the same options and link_file"));
   return policy;
 }
 
@@ -89,7 +113,11 @@ std::unique_ptr<Backend> create(const cleave_bootstrap& bootstrap, const cleave_
     throw ConfigError(message("communication backend mpi: the launcher says rank ", bootstrap.rank,
                               " of ", bootstrap.world_size, ", MPI says rank ", rank, " of ", size,
                               "; start the ranks with the mpirun of ", runtime->description()));
-  const Policy policy = read_policy(values, bootstrap.deterministic == 1, *runtime, world);
+  Policy policy;
+  runtime->locked([&] {
+    const auto read = [&] { return read_policy(values, bootstrap.deterministic == 1, *runtime); };
+    policy = agree_on_policy(read, world, size);
+  });
   constexpr int64_t kLeastSegment = 8;  // an element of any type
   const int64_t segment_bytes =
       std::max(kLeastSegment, std::min(values.bytes("segment_bytes"), policy.max_message_bytes));

@@ -205,8 +205,8 @@ bool Ring::finished() const {
   return at_end(next_absorb_) && at_end(next_sent_);
 }
 
-std::string Ring::waits_for() const {
-  return message("rank ", receives_.empty() ? right_ : left_);
+std::vector<int> Ring::waits_for() const {
+  return {receives_.empty() ? right_ : left_};
 }
 
 void Ring::cancel() noexcept {

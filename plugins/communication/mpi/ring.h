@@ -50,7 +50,7 @@ class Ring final : public Machine {
   Ring(std::shared_ptr<Channel> channel, const Group& group, RingCall call);
   bool advance() override;
   bool finished() const override;
-  std::string waits_for() const override;
+  std::vector<int> waits_for() const override;
   void cancel() noexcept override;
   bool drained() noexcept override;
 

@@ -264,7 +264,7 @@ bool SharedLarge::advance() {
   return true;
 }
 
-std::string SharedLarge::waits_for() const {
+std::vector<int> SharedLarge::waits_for() const {
   const bool is_begun = stage_ == Stage::moving || stage_ == Stage::closing;
   auto counter = is_begun ? &LargeLane::out : &LargeLane::announced;
   uint64_t value = value_of(number_, is_begun ? steps(std::min(out_ + 1, num_chunks_)) : 0);

@@ -25,7 +25,7 @@ class SharedLarge final : public Machine {
   SharedLarge(std::shared_ptr<Node> node, SharedCall call);
   bool advance() override;
   bool finished() const override { return stage_ == Stage::finished; }
-  std::string waits_for() const override;
+  std::vector<int> waits_for() const override;
   void cancel() noexcept override {}
   bool drained() noexcept override { return true; }
 

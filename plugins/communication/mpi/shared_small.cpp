@@ -113,7 +113,7 @@ bool SharedSmall::advance() {
   return true;
 }
 
-std::string SharedSmall::waits_for() const {
+std::vector<int> SharedSmall::waits_for() const {
   const bool has_lane = stage_ != Stage::waiting_for_lane;
   const auto counter = has_lane ? &SmallLane::ready : &SmallLane::done;
   const uint64_t value = has_lane ? number_ : number_ - Mailbox::kSmallLanes;

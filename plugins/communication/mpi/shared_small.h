@@ -19,7 +19,7 @@ class SharedSmall final : public Machine {
   SharedSmall(std::shared_ptr<Node> node, SharedCall call);
   bool advance() override;
   bool finished() const override { return stage_ == Stage::finished; }
-  std::string waits_for() const override;
+  std::vector<int> waits_for() const override;
   void cancel() noexcept override {}
   bool drained() noexcept override { return true; }
 

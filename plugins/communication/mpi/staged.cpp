@@ -209,10 +209,10 @@ bool Staged::advance() {
   return moved;
 }
 
-std::string Staged::waits_for() const {
+std::vector<int> Staged::waits_for() const {
   for (const Slot& slot : slots_)
     if (slot.step == Step::communicating) return slot.stages[slot.stage]->waits_for();
-  return "the GPU";
+  return {};
 }
 
 void Staged::cancel() noexcept {

@@ -35,7 +35,7 @@ class Staged final : public Machine {
   ~Staged() override;
   bool advance() override;
   bool finished() const override { return finished_ == num_chunks_; }
-  std::string waits_for() const override;
+  std::vector<int> waits_for() const override;
   void cancel() noexcept override;
   bool drained() noexcept override;
 

@@ -35,14 +35,24 @@ bool Task::pass() {
     if (started_ && stage_ == stages_.size()) {
       end(CLEAVE_OK);
     } else if (timeout_ms_ > 0 && std::chrono::steady_clock::now() >= deadline_) {
-      fail(CLEAVE_TIMED_OUT, message("not done after ", timeout_ms_, " ms, waits for ",
-                                     started_ ? stages_[stage_]->waits_for() : "earlier operations",
-                                     "; look at what that rank does instead"));
+      fail(CLEAVE_TIMED_OUT, message("not done after ", timeout_ms_, " ms, waits for ", missing()));
     }
   } catch (const std::exception& error) {
     fail(CLEAVE_FAILED, error.what());
   }
   return moved_ || status() != CLEAVE_PENDING;
+}
+
+// A part of the ranks numbers them anew; who looks for the culprit needs the launcher's number.
+std::string Task::missing() const {
+  if (!started_) return "earlier operations";
+  std::string text;
+  for (const int rank : stages_[stage_]->waits_for()) {
+    text += message(text.empty() ? "rank " : ", ", rank);
+    const int of_all = channel_->world_ranks[static_cast<size_t>(rank)];
+    if (of_all != rank) text += message(" (rank ", of_all, " of all)");
+  }
+  return text.empty() ? "the GPU" : text + "; look at what that rank does instead";
 }
 
 void Task::step() {

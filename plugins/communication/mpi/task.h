@@ -20,8 +20,8 @@ class Machine {
   /// Tests requests, reduces, starts the next ones; true when anything moved. May throw.
   virtual bool advance() = 0;
   virtual bool finished() const = 0;
-  /// For the text of a timeout, e.g. "rank 3".
-  virtual std::string waits_for() const = 0;
+  /// Ranks of the channel, for the text of a timeout; none: the GPU.
+  virtual std::vector<int> waits_for() const = 0;
   virtual void cancel() noexcept = 0;
   virtual bool drained() noexcept = 0;
 };
@@ -49,6 +49,7 @@ class Task {
 
  private:
   void step();
+  std::string missing() const;
   void end(cleave_status status);
   void fail(cleave_status status, std::string error);
 

@@ -6,20 +6,6 @@
 namespace cleave::mpi {
 namespace {
 
-std::vector<int> world_ranks(const Channel& channel) {
-  MPI_Group group, world;
-  check(MPI_Comm_group(channel.comm, &group), "MPI_Comm_group");
-  check(MPI_Comm_group(MPI_COMM_WORLD, &world), "MPI_Comm_group");
-  std::vector<int> ranks(static_cast<size_t>(channel.size));
-  for (int rank = 0; rank < channel.size; ++rank) ranks[static_cast<size_t>(rank)] = rank;
-  std::vector<int> translated(ranks.size());
-  check(MPI_Group_translate_ranks(group, channel.size, ranks.data(), world, translated.data()),
-        "MPI_Group_translate_ranks");
-  MPI_Group_free(&group);
-  MPI_Group_free(&world);
-  return translated;
-}
-
 /// Whether `mine` is true on all ranks.
 bool agree(const Channel& channel, bool mine) {
   const int value = mine ? 1 : 0;
@@ -31,7 +17,7 @@ bool agree(const Channel& channel, bool mine) {
 }  // namespace
 
 Topology find_topology(const Channel& channel, const Neighbours& neighbours) {
-  const std::vector<int> world = world_ranks(channel);
+  const std::vector<int>& world = channel.world_ranks;
   Topology topology;
   std::map<int, std::vector<int>> machines;  // ranks of the channel, ascending
   for (int rank = 0; rank < channel.size; ++rank) {

@@ -13,6 +13,15 @@ void set(const char* name, const std::string& value) {
   setenv(name, value.c_str(), /*overwrite=*/0);
 }
 
+/// Refuses what the environment says otherwise.
+void set_alone(const char* name, const std::string& value) {
+  set(name, value);
+  if (const std::string_view given = std::getenv(name); given != value)
+    throw ConfigError(message("communication backend mpi: devices is ", value,
+                              " and the environment has ", name, "=", given,
+                              "; unset it, or leave devices out"));
+}
+
 std::vector<std::string> names_in(const char* folder) {
   std::vector<std::string> names;
   std::error_code error;
@@ -28,11 +37,16 @@ std::string join(const std::vector<std::string>& names, const char* separator) {
   return text;
 }
 
-/// "mlx5_0:1" is port 1 of the adapter mlx5_0.
-void check_device(const std::string& device) {
+// "mlx5_0:1" is port 1 of the adapter mlx5_0.
+void check_device(const std::string& device, bool has_several_machines) {
   std::vector<std::string> known = names_in("/sys/class/net");
   const std::vector<std::string> adapters = names_in("/sys/class/infiniband");
   known.insert(known.end(), adapters.begin(), adapters.end());
+  if (device == "lo" && has_several_machines)
+    throw ConfigError(
+        "communication backend mpi: devices: \"lo\" reaches this machine alone and the ranks are "
+        "on "
+        "several; name an interface of the network");
   if (std::find(known.begin(), known.end(), device.substr(0, device.find(':'))) != known.end())
     return;
   throw ConfigError(message("communication backend mpi: devices: there is no \"", device,
@@ -42,11 +56,12 @@ void check_device(const std::string& device) {
 }  // namespace
 
 void prepare_transport(const Transport& transport, int world_size, int local_size) {
-  for (const std::string& device : transport.devices) check_device(device);
+  const bool has_several_machines = local_size < world_size;
+  for (const std::string& device : transport.devices) check_device(device, has_several_machines);
   // a rank that no mpirun has started leaves its shared memory behind
   if (world_size == 1) set("OMPI_MCA_btl", "self");
   if (transport.pml == "ob1") set("OMPI_MCA_pml", "ob1");
-  if (transport.pml == "ucx" || (transport.pml == "auto" && local_size < world_size)) {
+  if (transport.pml == "ucx" || (transport.pml == "auto" && has_several_machines)) {
     // Open MPI 5's names, then 4.1's: without them UCX yields where there is no Mellanox adapter
     for (const char* name : {"OMPI_MCA_opal_common_ucx_tls", "OMPI_MCA_opal_common_ucx_devices",
                              "OMPI_MCA_pml_ucx_tls", "OMPI_MCA_pml_ucx_devices"})
@@ -54,8 +69,8 @@ void prepare_transport(const Transport& transport, int world_size, int local_siz
   }
   if (transport.devices.empty()) return;
   const std::string devices = join(transport.devices, ",");
-  set("OMPI_MCA_btl_tcp_if_include", devices);
-  set("UCX_NET_DEVICES", devices);
+  set_alone("OMPI_MCA_btl_tcp_if_include", devices);
+  set_alone("UCX_NET_DEVICES", devices);
 }
 
 void check_transport(const Transport& transport, const std::string& chosen_pml) {
