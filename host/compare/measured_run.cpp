@@ -49,16 +49,24 @@ bool has_words(const std::string& line) {
   return std::any_of(line.begin(), line.end(), [](unsigned char c) { return std::isalpha(c); });
 }
 
+// The last lines that follow each other, as one: launchers break theirs.
+std::string last_words(const std::vector<std::string>& lines) {
+  constexpr int kMostLines = 4;
+  const auto end = std::find_if(lines.rbegin(), lines.rend(), has_words).base();
+  std::string text;
+  auto begin = end;
+  while (begin != lines.begin() && end - begin < kMostLines && has_words(begin[-1])) --begin;
+  for (; begin != end; ++begin) text += (text.empty() ? "" : " ") + *begin;
+  return text.empty() ? "it printed nothing" : text;
+}
+
 // The first error that the run reports, with the lines that belong to it; else its last words.
 std::string message_in(const std::filesystem::path& log) {
   const std::vector<std::string> lines = lines_of(log);
   const auto first = std::find_if(lines.begin(), lines.end(), [](const std::string& line) {
     return line.starts_with(kMark) || line.find(message(": ", kMark)) != std::string::npos;
   });
-  if (first == lines.end()) {
-    const auto last = std::find_if(lines.rbegin(), lines.rend(), has_words);
-    return last == lines.rend() ? "it printed nothing" : *last;
-  }
+  if (first == lines.end()) return last_words(lines);
   std::string text = first->starts_with(kMark) ? first->substr(std::strlen(kMark)) : *first;
   for (auto line = first + 1; line != lines.end(); ++line) {
     if (line->empty() || line->starts_with("---")) break;  // the launcher's own

@@ -37,7 +37,7 @@ constexpr Key kKeys[] = {
      {},
      kPath,
      value("\"out/compare\""),
-     "for index.html, compare.json and what each run writes"},
+     "for index.html, compare.json and what each run writes: new, or an earlier comparison's"},
     {"limit_s", {}, integer(1, 1'000'000), value("600"), "seconds that one run may take"},
     {"skipped_steps",
      {},

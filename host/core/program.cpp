@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <optional>
+#include <string_view>
 #include <thread>
 
 #include "checkpoint/export_checkpoint.h"
@@ -30,17 +31,23 @@ int exit_code(const std::exception& failure) {
   return dynamic_cast<const ConfigError*>(&failure) ? 2 : 1;
 }
 
+bool is_timeout(const std::exception& failure) {
+  return std::string_view(failure.what()).find("timed out") != std::string_view::npos;
+}
+
 // One message: rank 0 speaks at once, and the launcher ends the other ranks when it exits. The
-// others speak only when that did not happen, that is, when rank 0 has no such failure.
+// others speak only when that did not happen, that is, when rank 0 has no such failure; and after a
+// timeout, since the rank that rank 0 waited for may itself have waited for another.
 int report(const std::exception& failure, const ProcessInfo& process, std::ostream& error) {
+  using std::chrono::milliseconds;
   if (process.rank != 0) {
-    std::this_thread::sleep_for(std::chrono::seconds(3));
+    std::this_thread::sleep_for(milliseconds(is_timeout(failure) ? 300 : 3000));
     error << "rank " << process.rank << " of " << process.world_size << ": ";
   }
   error << "error: " << failure.what() << std::endl;
   // Open MPI's launcher may crash or hang when it ends a rank that is just connecting to it.
   if (process.rank == 0 && process.world_size > 1 && process.launcher == "Open MPI")
-    std::this_thread::sleep_for(std::chrono::seconds(1));
+    std::this_thread::sleep_for(milliseconds(1000));
   return exit_code(failure);
 }
 

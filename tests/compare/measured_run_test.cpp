@@ -43,6 +43,9 @@ TEST_F(Judged, AFailureHasItsRankAndHowFarItCame) {
   EXPECT_EQ(outcome.reason, "rank 1 of 2: error: broken\nexit status 1 after 3 of 5 steps");
   EXPECT_EQ(judged({ProgramEnd::Kind::signalled, 11}, "last words\n-----\n").reason,
             "last words\nended by signal 11 (Segmentation fault) after 0 of 5 steps");
+  const char* launcher = "step 1\n-----\nrank 1 with PID 5 exited on\nsignal 9 (Killed).\n-----\n";
+  EXPECT_EQ(judged(exit_with(137), launcher).reason,
+            "rank 1 with PID 5 exited on signal 9 (Killed).\nexit status 137 after 0 of 5 steps");
   EXPECT_EQ(judged(exit_with(1), "").reason,
             "it printed nothing\nexit status 1 after 0 of 5 steps");
 }

@@ -30,6 +30,33 @@ Outcome signalled(const fs::path& folder, const std::string& signal, const std::
   return run_command("bash signal.sh", folder);
 }
 
+// Ranks 1 and 2 wait for rank 3, rank 0 for one of them.
+TEST(Stalled, RankIsNamedByWhomItKeepsWaiting) {
+  const TemporaryFolder folder;
+  write_run(folder.path(), {{"train.steps", "100000"},
+                            {"optimizer.decay_steps", "1000"},
+                            {"checkpoint.directory", "\"checkpoints\""},
+                            {"checkpoint.every_steps", "5"},
+                            {"model.hidden_size", "32"},
+                            {"model.num_attention_heads", "4"},
+                            {"model.num_key_value_heads", "2"},
+                            {"mesh.data", "2"},
+                            {"mesh.tensor", "2"},
+                            {"strategy.tensor-parallel.sequence_parallel", "false"},
+                            {"communication.timeout_s", "10"}});
+  std::ofstream(folder.path() / "stall.sh")
+      << "mpirun -np 4 host --config run.toml > log 2>&1 & launcher=$!\n"
+      << "until [ -e checkpoints/latest ]; do sleep 0.05; done\n"
+      << "for rank in $(pgrep -P $launcher); do\n"
+      << "  grep -qz ^OMPI_COMM_WORLD_RANK=3$ /proc/$rank/environ && kill -STOP $rank\n"
+      << "done\n"
+      << "wait $launcher; status=$?\n"
+      << "cat log; exit $status\n";
+  const Outcome run = run_command("bash stall.sh", folder.path());
+  EXPECT_EQ(run.exit_code, 1) << run.output;
+  EXPECT_TRUE(run.contains("waits for rank 1 (rank 3 of all)")) << run.output;
+}
+
 int last_step(const fs::path& folder) {
   return std::stoi(metric(folder, "step").back());
 }
