@@ -44,9 +44,8 @@ void check_device(const std::string& device, bool has_several_machines) {
   known.insert(known.end(), adapters.begin(), adapters.end());
   if (device == "lo" && has_several_machines)
     throw ConfigError(
-        "communication backend mpi: devices: \"lo\" reaches this machine alone and the ranks are "
-        "on "
-        "several; name an interface of the network");
+        "communication backend mpi: devices: \"lo\" reaches this machine alone, and the ranks are "
+        "on several; name an interface of the network");
   if (std::find(known.begin(), known.end(), device.substr(0, device.find(':'))) != known.end())
     return;
   throw ConfigError(message("communication backend mpi: devices: there is no \"", device,
