@@ -100,10 +100,11 @@ class Comparison {
 
   // An earlier comparison may be written over, and nothing else.
   void check_folder() const {
+    const bool is_comparison = is_compare_json(json_file());
     std::error_code error;
     for (const fs::path& file : {run_file(), page_file(), json_file()}) {
       const bool is_input = fs::equivalent(file, config_.run, error);
-      if (fs::exists(file, error) && (is_input || !is_compare_json(json_file())))
+      if (fs::exists(file, error) && (is_input || !is_comparison))
         throw ConfigError(message(config_.where("directory"), ": ", file.string(), " is ",
                                   is_input ? "the run to compare" : "not an earlier comparison's",
                                   " and would be written over; give a folder of its own"));

@@ -10,19 +10,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void write_long_run(const fs::path& folder) {
-  write_run(folder, {{"train.steps", "100000"},
-                     {"optimizer.decay_steps", "1000"},
-                     {"train.micro_batch_size", "12"},
-                     {"checkpoint.directory", "\"checkpoints\""},
-                     {"checkpoint.every_steps", "5"}});
+void write_long_run(const fs::path& folder, std::map<std::string, std::string> changes = {}) {
+  changes.insert({{"train.steps", "100000"},
+                  {"optimizer.decay_steps", "1000"},
+                  {"train.micro_batch_size", "12"},
+                  {"checkpoint.directory", "\"checkpoints\""},
+                  {"checkpoint.every_steps", "5"}});
+  write_run(folder, changes);
 }
 
 // Sends `signal` to `target` ($launcher is mpirun) when some steps are done and a checkpoint is
 // there; the exit status is mpirun's.
-Outcome signalled(const fs::path& folder, const std::string& signal, const std::string& target) {
+Outcome signalled(const fs::path& folder, const std::string& signal, const std::string& target,
+                  int ranks = 2) {
   std::ofstream(folder / "signal.sh")
-      << "mpirun -np 2 host --config run.toml > log 2>&1 & launcher=$!\n"
+      << "mpirun -np " << ranks << " host --config run.toml > log 2>&1 & launcher=$!\n"
       << "until [ -e checkpoints/latest ]; do sleep 0.05; done\n"
       << "kill -" << signal << " " << target << "\n"
       << "wait $launcher; status=$?\n"
@@ -33,26 +35,17 @@ Outcome signalled(const fs::path& folder, const std::string& signal, const std::
 // Ranks 1 and 2 wait for rank 3, rank 0 for one of them.
 TEST(Stalled, RankIsNamedByWhomItKeepsWaiting) {
   const TemporaryFolder folder;
-  write_run(folder.path(), {{"train.steps", "100000"},
-                            {"optimizer.decay_steps", "1000"},
-                            {"checkpoint.directory", "\"checkpoints\""},
-                            {"checkpoint.every_steps", "5"},
-                            {"model.hidden_size", "32"},
-                            {"model.num_attention_heads", "4"},
-                            {"model.num_key_value_heads", "2"},
-                            {"mesh.data", "2"},
-                            {"mesh.tensor", "2"},
-                            {"strategy.tensor-parallel.sequence_parallel", "false"},
-                            {"communication.timeout_s", "10"}});
-  std::ofstream(folder.path() / "stall.sh")
-      << "mpirun -np 4 host --config run.toml > log 2>&1 & launcher=$!\n"
-      << "until [ -e checkpoints/latest ]; do sleep 0.05; done\n"
-      << "for rank in $(pgrep -P $launcher); do\n"
-      << "  grep -qz ^OMPI_COMM_WORLD_RANK=3$ /proc/$rank/environ && kill -STOP $rank\n"
-      << "done\n"
-      << "wait $launcher; status=$?\n"
-      << "cat log; exit $status\n";
-  const Outcome run = run_command("bash stall.sh", folder.path());
+  write_long_run(folder.path(), {{"model.hidden_size", "32"},
+                                 {"model.num_attention_heads", "4"},
+                                 {"model.num_key_value_heads", "2"},
+                                 {"mesh.data", "2"},
+                                 {"mesh.tensor", "2"},
+                                 {"strategy.tensor-parallel.sequence_parallel", "false"},
+                                 {"communication.timeout_s", "10"}});
+  const std::string rank_3 =
+      "$(for rank in $(pgrep -P $launcher); do"
+      " grep -qz ^OMPI_COMM_WORLD_RANK=3$ /proc/$rank/environ && echo $rank; done)";
+  const Outcome run = signalled(folder.path(), "STOP", rank_3, 4);
   EXPECT_EQ(run.exit_code, 1) << run.output;
   EXPECT_TRUE(run.contains("waits for rank 1 (rank 3 of all)")) << run.output;
 }

@@ -67,7 +67,7 @@ Policy agree_on_policy(const std::function<Policy()>& read, MPI_Comm world, int 
     mine[0] = '!';
     std::string_view(error.what()).copy(mine.data() + 1, mine.size() - 2);
   }
-  std::vector<std::array<char, 1024>> all(static_cast<size_t>(size));
+  std::vector<decltype(mine)> all(static_cast<size_t>(size));
   check(MPI_Allgather(mine.data(), mine.size(), MPI_CHAR, all.data(), mine.size(), MPI_CHAR, world),
         "MPI_Allgather");
   for (const auto& rank : all)
