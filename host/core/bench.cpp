@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <fstream>
@@ -13,6 +14,7 @@
 
 #include "cleave/error.h"
 #include "config/quantity.h"
+#include "core/bench_plan.h"
 #include "core/bench_report.h"
 #include "core/bench_timing.h"
 #include "core/communicators.h"
@@ -197,27 +199,33 @@ bool has_failure(const BenchResult& result) {
 }
 
 // Opened before anything is measured, so that a file that can't be written costs no time.
-class ResultFile {
+class ResultFiles {
  public:
-  ResultFile(const std::filesystem::path& path, bool writes) {
-    if (writes && !path.empty()) file_.emplace(path);
+  ResultFiles(const BenchRequest& request, bool writes) {
+    if (!writes) return;
+    if (!request.json.empty()) json_.emplace(request.json);
+    if (!request.plot.empty()) plot_.emplace(request.plot);
   }
-  void write(const std::string& text) {
-    if (!file_) return;
-    file_->append(text);
-    file_->sync();
-    file_->publish();
+  void write(const BenchResult& result) {
+    if (json_) write(*json_, bench_json(result));
+    if (plot_) write(*plot_, bench_svg(result));
   }
 
  private:
-  std::optional<OutputFile> file_;
+  static void write(OutputFile& file, const std::string& text) {
+    file.append(text);
+    file.sync();
+    file.publish();
+  }
+
+  std::optional<OutputFile> json_, plot_;
 };
 
-}  // namespace
-
-BenchResult bench_as_rank(const BenchPlan& plan, const ProcessInfo& process,
-                          const Bootstrap& bootstrap, const std::function<void()>& on_failure,
-                          std::ostream& out) {
+// Measures every op of the plan at every size, on this rank. Collective; rank 0 prints each row
+// when it is there and then writes the files. A row that fails is kept with its reason and the next
+// one is measured. Returns whether all are right; the same on all ranks.
+bool bench_as_rank(const BenchPlan& plan, const ProcessInfo& process, const Bootstrap& bootstrap,
+                   const std::function<void()>& on_failure, ResultFiles& files, std::ostream& out) {
   RunConfig config = plan.config;
   const at::Device device = open_device(config, plan.backend, process);
   Communicators communicators(config, Mesh({{"data", process.world_size}}), bootstrap);
@@ -227,13 +235,15 @@ BenchResult bench_as_rank(const BenchPlan& plan, const ProcessInfo& process,
     for (const int64_t bytes : plan.sizes) request += message(" ", bytes);
     check_agreement(communicators.control(), {{"the operations and sizes", fingerprint(request)},
                                               communicators.fingerprint()});
-    BenchResult result = Bench(plan, process, device, communicators, out).run();
+    const BenchResult result = Bench(plan, process, device, communicators, out).run();
+    if (process.rank == 0) files.write(result);
+    communicators.control().barrier();  // a rank that leaves with an error ends rank 0
     // what a failed operation left behind may never end
     if (has_failure(result))
       communicators.abort();
     else
       communicators.finalize();
-    return result;
+    return is_good(result);
   } catch (...) {
     on_failure();
     communicators.abort();
@@ -241,22 +251,21 @@ BenchResult bench_as_rank(const BenchPlan& plan, const ProcessInfo& process,
   }
 }
 
+}  // namespace
+
 bool bench(const BenchRequest& request, const ProcessInfo& process, std::ostream& out) {
   const BenchPlan plan = make_bench_plan(request, process);
-  ResultFile json(request.json, process.rank == 0), plot(request.plot, process.rank == 0);
-  BenchResult result;
-  if (plan.ranks_are_threads)
-    run_as_threads(plan.world_size,
-                   [&](const auto& rank, const auto& bootstrap, const auto& on_failure) {
-                     BenchResult mine = bench_as_rank(plan, rank, bootstrap, on_failure, out);
-                     if (rank.rank == 0) result = std::move(mine);
-                   });
-  else
-    result = bench_as_rank(
-        plan, process, *make_process_bootstrap(process), [] {}, out);
-  json.write(bench_json(result));
-  plot.write(bench_svg(result));
-  return is_good(result);
+  ResultFiles files(request, process.rank == 0);
+  if (!plan.ranks_are_threads)
+    return bench_as_rank(
+        plan, process, *make_process_bootstrap(process), [] {}, files, out);
+  std::atomic<bool> is_right = true;
+  run_as_threads(plan.world_size,
+                 [&](const auto& rank, const auto& bootstrap, const auto& on_failure) {
+                   if (!bench_as_rank(plan, rank, bootstrap, on_failure, files, out))
+                     is_right = false;
+                 });
+  return is_right;
 }
 
 }  // namespace cleave

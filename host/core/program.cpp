@@ -41,12 +41,13 @@ bool is_timeout(const std::exception& failure) {
 int report(const std::exception& failure, const ProcessInfo& process, std::ostream& error) {
   using std::chrono::milliseconds;
   if (process.rank != 0) {
-    std::this_thread::sleep_for(milliseconds(is_timeout(failure) ? 300 : 3000));
+    std::this_thread::sleep_for(milliseconds(is_timeout(failure) ? 300 : 5000));
     error << "rank " << process.rank << " of " << process.world_size << ": ";
   }
   error << "error: " << failure.what() << std::endl;
-  // Open MPI's launcher may crash or hang when it ends a rank that is just connecting to it.
-  if (process.rank == 0 && process.world_size > 1 && process.launcher == "Open MPI")
+  // Open MPI's launcher may crash or hang when it ends a rank that is just connecting to it, and
+  // ends others whose message is still on its way.
+  if (process.world_size > 1 && process.launcher == "Open MPI")
     std::this_thread::sleep_for(milliseconds(1000));
   return exit_code(failure);
 }

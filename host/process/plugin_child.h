@@ -15,7 +15,7 @@ using Send = std::function<void(std::string_view)>;
 struct ChildOutcome {
   std::vector<std::string> sent;  ///< the texts that it handed to `send`, those that came whole
   std::string fate;    ///< "" when `work` returned, else "ended the process by signal 6 (Aborted)",
-                       ///< "ended the process with exit code 3", "did not return within 5 s"
+                       ///< "ended the process with exit code 3", "did not return within 20 s"
   std::string output;  ///< the end of what it wrote to stdout and stderr, in one line
 };
 

@@ -34,7 +34,7 @@ struct PluginDescription {
   std::vector<OptionDescription> options;
 };
 
-/// Loads `file` in a child process (killed after 5 s) and returns what its entry says.
+/// Loads `file` in a child process (killed after 20 s) and returns what its entry says.
 PluginDescription probe_plugin(const std::filesystem::path& file);
 
 /// All plugin files on the search path, probed; sorted by kind and name.

@@ -12,7 +12,8 @@
 namespace cleave {
 namespace {
 
-constexpr std::chrono::seconds kLimit{5};
+// A plugin's libraries may come from a slow disk, for all ranks of a machine at once.
+constexpr std::chrono::seconds kLimit{20};
 
 // The first letter of what the child sends for each plugin: P for each phase that it begins, O for
 // each of the texts of an option, then one E with the error.

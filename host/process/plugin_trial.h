@@ -20,7 +20,7 @@ struct PluginTrial {
 };
 
 /// Loads each file in a child process, calls its entry, compares that with the note and copies its
-/// option table. Whatever a plugin does there, crash, exit or hang for 5 s, becomes a text; those
+/// option table. Whatever a plugin does there, crash, exit or hang for 20 s, becomes a text; those
 /// behind it get a new child. A child costs 5 ms and each plugin in it 0.3 ms, so ask for all at
 /// once.
 std::vector<PluginTrial> try_plugins(const std::vector<PluginCandidate>& candidates);

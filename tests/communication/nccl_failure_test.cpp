@@ -96,7 +96,7 @@ TEST_F(NcclFailure, DeadlineOfAReleasedOperationFreesTheStreamThatWaitsForIt) {
     c.barrier();
     c.barrier();
     hold();
-    const cleave_collective call = sum_of(data, 30);
+    const cleave_collective call = sum_of(data, 2000);  // not over before the next two calls
     cleave_work* work = nullptr;
     ASSERT_EQ(c.get()->api->submit(c.get(), &call, &work), CLEAVE_OK);
     ASSERT_EQ(c.get()->api->work_wait_stream(work, user), CLEAVE_OK);

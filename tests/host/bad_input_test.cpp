@@ -109,7 +109,7 @@ TEST(BadInput, KilledRankEndsTheOthers) {
   const Outcome run = run_command(
       "(mpirun -np 2 host --config run.toml & wait $!) & p=$!; "
       "for i in $(seq 300); do [ -s metrics/metrics.jsonl ] && break; sleep 0.1; done; "
-      "pkill -KILL -n -x host; wait $p",
+      "pkill -KILL -n -x -P $(pgrep -P $p) host; wait $p",
       folder.path());
   EXPECT_NE(run.exit_code, 0) << run.output;
   EXPECT_LT(run.seconds, 100) << run.output;

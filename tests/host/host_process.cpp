@@ -55,6 +55,12 @@ int Outcome::count(const std::string& text) const {
   return times;
 }
 
+std::string wait_until_gone(const std::string& processes) {
+  return "for gone in " + processes +
+         "; do while grep -qs '^State:.[^ZX]' /proc/$gone/task/*/status; do sleep 0.05; done; "
+         "done\n";
+}
+
 Outcome run_command(const std::string& command, const std::filesystem::path& folder) {
   const TemporaryFolder session;
   const auto begin = std::chrono::steady_clock::now();

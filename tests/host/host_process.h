@@ -24,6 +24,10 @@ struct Outcome {
 /// where a killed mpirun of the same number left them.
 Outcome run_command(const std::string& command, const std::filesystem::path& folder);
 
+/// A line of shell that ends when these processes (shell words) run no more. Zombies count as gone:
+/// a killed mpirun leaves them to a process that may never ask for them.
+std::string wait_until_gone(const std::string& processes);
+
 /// A small run in `folder`: text, and run.toml made of these keys with `changes` ("train.steps" ->
 /// "3"; an empty value leaves the key out).
 std::filesystem::path write_run(const std::filesystem::path& folder,

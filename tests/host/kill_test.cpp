@@ -51,7 +51,7 @@ void run_and_kill(const fs::path& folder, const std::string& victim, bool has_sa
       << "ranks=$(pgrep -P $launcher)\n"
       << "kill -KILL " << victim << "\n"
       << "wait $launcher\n"
-      << "for rank in $ranks; do while kill -0 $rank; do sleep 0.05; done; done\n";
+      << wait_until_gone("$ranks");
   const Outcome outcome = run_command("bash kill.sh", folder);
   EXPECT_LT(outcome.seconds, 100) << "ranks outlive what was killed: " << victim;
 }

@@ -32,8 +32,8 @@ TEST(Netlab, CountersOfTheLinkAgreeWithTheFormula) {
   const double ratio = row.at("network_bytes").get<double>() / row.at("wire_bytes").get<double>();
   EXPECT_GT(ratio, 1.0) << run.output;
   EXPECT_LT(ratio, 1.1) << run.output;
-  // 1 Gbit/s is 0.125 GB/s
-  EXPECT_LT(row.at("busbw_gb_s"), 0.125) << run.output;
+  // 1 Gbit/s is 0.125 GB/s; after a pause the first 2 ms' worth of a call's bytes pass at once
+  EXPECT_LT(row.at("busbw_gb_s"), 0.17) << run.output;
 }
 
 /// Runs `host bench` on nodes of 1 Gbit/s; every row's counters against its formula.
@@ -129,7 +129,7 @@ TEST(Netlab, RemovesWhatAKilledOneLeftAndItsOwn) {
   if (killed.exit_code == kCanNot) GTEST_SKIP() << "tools/netlab: can't run here";
   EXPECT_EQ(killed.exit_code, 137);
 
-  const std::string name_node = write_command(later.path(), "sleep 1\necho on $(hostname)");
+  const std::string name_node = write_command(later.path(), "sleep 3\necho on $(hostname)");
   const Outcome next =
       run_command(kNetlab + " --nodes 3 --ranks-per-node 2 -- " + name_node, later.path());
   EXPECT_EQ(next.exit_code, 0) << next.output;
@@ -142,7 +142,7 @@ TEST(Netlab, RemovesWhatAKilledOneLeftAndItsOwn) {
 
 TEST(Netlab, ReturnsTheCommandsStatus) {
   const TemporaryFolder folder;
-  const std::string fail = write_command(folder.path(), "sleep 1\nexit 3");
+  const std::string fail = write_command(folder.path(), "sleep 3\nexit 3");
   const Outcome run = run_command(kNetlab + " --rate none -- " + fail, folder.path());
   if (run.exit_code == kCanNot) GTEST_SKIP() << run.output;
   EXPECT_EQ(run.exit_code, 3) << run.output;

@@ -321,7 +321,7 @@ TEST_F(Loader, SurvivesAStaticInitialiserThatHangsForManyThreads) {
   for (int i = 0; i < 30; ++i)
     threads.emplace_back([] {
       expect_refused(CLEAVE_STRATEGY, "hanging-initialiser",
-                     "loading it, which runs its static initialisers, did not return within 5 s",
+                     "loading it, which runs its static initialisers, did not return within 20 s",
                      "do that work in create");
     });
 }

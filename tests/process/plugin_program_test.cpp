@@ -27,7 +27,7 @@ INSTANTIATE_TEST_SUITE_P(Host, PluginProgram,
                                              "ended the process by signal 6 (Aborted)"},
                                          BadPlugin{"ThatHangs",
                                                    {{"strategy.hanging-initialiser.x", "1"}},
-                                                   "did not return within 5 s"}),
+                                                   "did not return within 20 s"}),
                          [](const auto& info) { return info.param.name; });
 
 TEST_P(PluginProgram, StopsAllRanksWithOneMessage) {

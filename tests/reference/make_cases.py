@@ -290,7 +290,8 @@ def check():
             made_folder = pathlib.Path(temporary) / name
             make(name, made_folder)
             folders = (HERE / name, made_folder)
-            for file in sorted({file.name for folder in folders for file in folder.glob("*")}):
+            names = {file.name for folder in folders for file in folder.glob("*") if file.is_file()}
+            for file in sorted(names):
                 here, made = (folder / file for folder in folders)
                 largest = difference(here, made) if here.exists() and made.exists() else math.inf
                 failed |= not largest <= 1e-12
