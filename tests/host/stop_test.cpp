@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <fstream>
-#include <regex>
 
 #include "host_process.h"
 
@@ -50,8 +49,8 @@ TEST(Stalled, RankIsNamedByWhomItKeepsWaiting) {
       " grep -qz ^OMPI_COMM_WORLD_RANK=3$ /proc/$rank/environ && echo $rank; done)";
   const Outcome run = signalled(folder.path(), "STOP", rank_3, 4);
   EXPECT_EQ(run.exit_code, 1) << run.output;
-  const std::regex named("waits for rank (1 \\(rank 3 of all\\)|(\\d+, )*3);");
-  EXPECT_TRUE(std::regex_search(run.output, named)) << run.output;
+  EXPECT_TRUE(run.contains("waits for rank 1 (rank 3 of all); look") || run.contains(" 3; look"))
+      << run.output;
 }
 
 int last_step(const fs::path& folder) {

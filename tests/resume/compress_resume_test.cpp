@@ -19,6 +19,10 @@ Layout compressed(Layout layout) {
   return with(std::move(layout), strategy("compress"));
 }
 
+Layout compressed_in_pairs(Layout layout) {
+  return with(std::move(layout), strategy("compress", {{"ranks_per_machine", "2"}}));
+}
+
 RunConfig config_of(const TemporaryFolder& folder, const std::string& name) {
   RunConfig config = resume_config(folder, name);
   config.train.micro_batch_size = 1;
@@ -89,6 +93,8 @@ TEST(CompressResume, SumsWhatWasNotSentOntoTheFirstRankOfAnotherNumber) {
        {Move{compressed(ddp(2)), compressed(ddp(4)), false},
         Move{compressed(zero(2, 4)), compressed(fsdp(3)), false},
         Move{compressed(ddp(2)), compressed(zero(1, 2)), true},
+        Move{compressed(ddp(4)), compressed_in_pairs(zero(2, 4)), true},
+        Move{compressed_in_pairs(ddp(4)), compressed(fsdp(3)), false},
         Move{compressed(three_axes(ddp(2))), compressed(ddp(3)), false},
         Move{compressed(ddp(3)), compressed(three_axes(zero(1, 2))), false}}) {
     SCOPED_TRACE(message(from.name, " to ", to.name));

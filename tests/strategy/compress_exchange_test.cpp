@@ -57,8 +57,8 @@ at::Tensor block_maxima(const GradientPart& part, const at::Tensor& values) {
   return maxima;
 }
 
-// Each quantisation errs by half a scale, 1/254 of its block's largest: all ranks' gradients, and
-// of all_reduce the sum, which itself is off by the others. The rest is float32's.
+// Each quantisation errs by half a scale, 1/254 of its block's largest: all machines' gradients,
+// and of all_reduce the sum, which itself is off by the others. The rest is float32's.
 at::Tensor int8_bound(const GradientBucket& bucket, const std::vector<Tensors>& terms,
                       size_t part) {
   const auto ranks = static_cast<double>(terms.size());
@@ -70,19 +70,42 @@ at::Tensor int8_bound(const GradientBucket& bucket, const std::vector<Tensors>& 
   return bound * (1 + 1e-5) + largest * (ranks + 2) * kEpsilon;
 }
 
-class ExchangeRanks : public testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(Ranks, ExchangeRanks, testing::Values(2, 3, 4, 8));
+// What each machine's ranks have together.
+std::vector<Tensors> sums_of_machines(const std::vector<Tensors>& terms, int ranks_per_machine) {
+  std::vector<Tensors> sums;
+  for (size_t rank = 0; rank < terms.size(); ++rank)
+    if (rank % ranks_per_machine == 0)
+      sums.push_back(clones(terms[rank]));
+    else
+      for (size_t part = 0; part < terms[rank].size(); ++part)
+        sums.back()[part] += terms[rank][part];
+  return sums;
+}
+
+struct World {
+  int ranks, ranks_per_machine;
+};
+void PrintTo(const World& world, std::ostream* out) {
+  *out << world.ranks << " ranks, " << world.ranks_per_machine << " a machine";
+}
+
+class ExchangeRanks : public testing::TestWithParam<World> {};
+INSTANTIATE_TEST_SUITE_P(Ranks, ExchangeRanks,
+                         testing::Values(World{2, 1}, World{3, 1}, World{4, 1}, World{8, 1},
+                                         World{4, 2}, World{6, 3}, World{8, 2}, World{2, 2}));
 
 TEST_P(ExchangeRanks, Int8SumIsWithinHalfAScalePerQuantisation) {
-  const int ranks = GetParam();
+  const auto [ranks, ranks_per_machine] = GetParam();
   const Parameters parameters = test::make_parameters(kSizes);
   for (const Kind kind : kKinds) {
     const GradientBucket bucket = bucket_of(kind, parameters, ranks);
     std::vector<Tensors> terms;
     for (int rank = 0; rank < ranks; ++rank)
       terms.push_back(test::random_gradients(bucket, 100 + rank));
-    test::on_data_ranks(ranks, [&](Comm& comm) {
-      Int8Exchange exchange({kBlock, true}, at::kCPU);
+    const std::vector<Tensors> sent = sums_of_machines(terms, ranks_per_machine);
+    test::on_data_ranks(ranks, [&, ranks = ranks, each = ranks_per_machine](Comm& comm) {
+      const test::Machines machines(comm, each);
+      Int8Exchange exchange({kBlock, true}, at::kCPU, machines.groups());
       const int id = exchange.add_bucket(bucket, comm);
       const Tensors inputs = clones(terms[comm.rank()]);
       const Tensors outputs = outputs_for(bucket, inputs, comm.rank(), ranks);
@@ -94,21 +117,22 @@ TEST_P(ExchangeRanks, Int8SumIsWithinHalfAScalePerQuantisation) {
                                   ranks)[0];
         };
         const at::Tensor error = (outputs[part].to(at::kDouble) - own(sum_of(terms, part))).abs();
-        EXPECT_TRUE((error <= own(int8_bound(bucket, terms, part))).all().item<bool>())
+        EXPECT_TRUE((error <= own(int8_bound(bucket, sent, part))).all().item<bool>())
             << "kind " << static_cast<int>(kind) << ", part " << part << ", worst "
-            << (error - own(int8_bound(bucket, terms, part))).max().item<double>();
+            << (error - own(int8_bound(bucket, sent, part))).max().item<double>();
       }
     });
   }
 }
 
 TEST_P(ExchangeRanks, Int8AllReduceGivesAllRanksTheSameBits) {
-  const int ranks = GetParam();
+  const auto [ranks, ranks_per_machine] = GetParam();
   const Parameters parameters = test::make_parameters(kSizes);
   const GradientBucket bucket = test::all_reduce_bucket(parameters);
   std::vector<at::Tensor> results(ranks);
-  test::on_data_ranks(ranks, [&](Comm& comm) {
-    Int8Exchange exchange({kBlock, true}, at::kCPU);
+  test::on_data_ranks(ranks, [&, each = ranks_per_machine](Comm& comm) {
+    const test::Machines machines(comm, each);
+    Int8Exchange exchange({kBlock, true}, at::kCPU, machines.groups());
     const int id = exchange.add_bucket(bucket, comm);
     for (int step = 0; step < 3; ++step) {
       const Tensors gradients = test::random_gradients(bucket, 10 * step + comm.rank());
@@ -120,9 +144,11 @@ TEST_P(ExchangeRanks, Int8AllReduceGivesAllRanksTheSameBits) {
   for (const at::Tensor& result : results) EXPECT_TRUE(test::bitwise_equal(result, results[0]));
 }
 
-// What was exchanged in all steps, and what is kept, is what there was to exchange.
+// What was exchanged in all steps, and what is kept, is what there was to exchange, and what rank 0
+// had from a checkpoint of another number of ranks.
 TEST_P(ExchangeRanks, ErrorFeedbackLosesNothingOverTheSteps) {
-  const int ranks = GetParam(), steps = 20;
+  const auto [ranks, ranks_per_machine] = GetParam();
+  constexpr int steps = 20;
   const Parameters parameters = test::make_parameters(kSizes);
   for (const Kind kind : kKinds) {
     const GradientBucket bucket = bucket_of(kind, parameters, ranks);
@@ -131,9 +157,23 @@ TEST_P(ExchangeRanks, ErrorFeedbackLosesNothingOverTheSteps) {
     for (const GradientPart& part : bucket.parts)
       for (Tensors* total : {&exchanged, &given, &magnitude})
         total->push_back(at::zeros({part.layout.elements}, at::kDouble));
-    test::on_data_ranks(ranks, [&](Comm& comm) {
-      Int8Exchange exchange({kBlock, true}, at::kCPU);
+    test::on_data_ranks(ranks, [&, ranks = ranks, each = ranks_per_machine](Comm& comm) {
+      const test::Machines machines(comm, each);
+      Int8Exchange exchange({kBlock, true}, at::kCPU, machines.groups());
       const int id = exchange.add_bucket(bucket, comm);
+      const Tensors left = test::random_gradients(bucket, 7);
+      const auto left_of = [&](size_t part, const BucketSlice& slice) {
+        return left[part].narrow(0, slice.begin, slice.elements);
+      };
+      if (comm.rank() == 0) {
+        std::lock_guard lock(mutex);
+        for (size_t part = 0; part < left.size(); ++part) {
+          given[part] += left[part].to(at::kDouble);
+          magnitude[part] += left[part].abs().to(at::kDouble);
+          for (const BucketSlice& slice : bucket.parts[part].layout.slices)
+            if (slice.elements > 0) exchange.residual(*slice.parameter).copy_(left_of(part, slice));
+        }
+      }
       for (int step = 0; step < steps; ++step) {
         const Tensors gradients = test::random_gradients(bucket, 1000 * step + comm.rank());
         const Tensors inputs = clones(gradients);
@@ -150,12 +190,16 @@ TEST_P(ExchangeRanks, ErrorFeedbackLosesNothingOverTheSteps) {
         for (size_t part = 0; part < outputs.size(); ++part)
           targets[part] += outputs[part].to(at::kDouble);
       }
+      int64_t num_unsent = 0;
       std::lock_guard lock(mutex);
       for (size_t part = 0; part < bucket.parts.size(); ++part)
         for (const BucketSlice& slice : bucket.parts[part].layout.slices)
-          if (slice.elements > 0)
-            exchanged[part].narrow(0, slice.begin, slice.elements) +=
-                exchange.residual(*slice.parameter).to(at::kDouble);
+          if (slice.elements > 0) {
+            const at::Tensor kept = exchange.residual(*slice.parameter);
+            num_unsent += (kept == left_of(part, slice)).sum().item<int64_t>();
+            exchanged[part].narrow(0, slice.begin, slice.elements) += kept.to(at::kDouble);
+          }
+      EXPECT_LE(num_unsent, 2) << "what the checkpoint brought";  // they may be equal by chance
     });
     // each step rounds x + residual, the sums and the errors once: a few units in the last place of
     // what is in the block
@@ -170,7 +214,7 @@ TEST_P(ExchangeRanks, ErrorFeedbackLosesNothingOverTheSteps) {
 }
 
 TEST_P(ExchangeRanks, Bf16SumIsTheRoundedSumOfRoundedTerms) {
-  const int ranks = GetParam();
+  const int ranks = GetParam().ranks;
   const Parameters parameters = test::make_parameters(kSizes);
   for (const Kind kind : kKinds) {
     const GradientBucket bucket = bucket_of(kind, parameters, ranks);
@@ -198,12 +242,13 @@ TEST_P(ExchangeRanks, Bf16SumIsTheRoundedSumOfRoundedTerms) {
 }
 
 TEST_P(ExchangeRanks, WhatIsNotFiniteReachesEveryRank) {
-  const int ranks = GetParam();
+  const auto [ranks, ranks_per_machine] = GetParam();
   const Parameters parameters = test::make_parameters(kSizes);
   const GradientBucket bucket = test::all_reduce_bucket(parameters);
   for (const float bad : {NAN, INFINITY, -INFINITY, std::numeric_limits<float>::max()})
-    test::on_data_ranks(ranks, [&](Comm& comm) {
-      Int8Exchange int8({kBlock, true}, at::kCPU);
+    test::on_data_ranks(ranks, [&, each = ranks_per_machine](Comm& comm) {
+      const test::Machines machines(comm, each);
+      Int8Exchange int8({kBlock, true}, at::kCPU, machines.groups());
       Bf16Exchange bf16(at::kCPU);
       for (GradientExchange* exchange :
            {static_cast<GradientExchange*>(&int8), static_cast<GradientExchange*>(&bf16)}) {
@@ -221,13 +266,17 @@ TEST_P(ExchangeRanks, WhatIsNotFiniteReachesEveryRank) {
 
 // Buckets that overlap, and are finished in another order, are what each is alone.
 TEST_P(ExchangeRanks, OverlappingBucketsAreWhatEachIsAlone) {
-  const int ranks = GetParam(), num_buckets = 7;
+  const auto [ranks, ranks_per_machine] = GetParam();
+  constexpr int num_buckets = 7;
   const Parameters parameters = test::make_parameters(kSizes);
   for (const bool is_int8 : {true, false})
     for (const Kind kind : kKinds) {
       const GradientBucket bucket = bucket_of(kind, parameters, ranks);
-      test::on_data_ranks(ranks, [&](Comm& comm) {
-        Int8Exchange int8({kBlock, true}, at::kCPU), int8_alone({kBlock, true}, at::kCPU);
+      test::on_data_ranks(ranks, [&, ranks = ranks, each = ranks_per_machine](Comm& comm) {
+        const test::Machines machines(comm, each);
+        const Int8Groups groups = machines.groups();
+        Int8Exchange int8({kBlock, true}, at::kCPU, groups),
+            int8_alone({kBlock, true}, at::kCPU, groups);
         Bf16Exchange bf16(at::kCPU), bf16_alone(at::kCPU);
         const auto choose = [&](Int8Exchange& a, Bf16Exchange& b) -> GradientExchange& {
           if (is_int8) return a;
@@ -260,33 +309,34 @@ TEST_P(ExchangeRanks, OverlappingBucketsAreWhatEachIsAlone) {
 
 // Ranks of a tensor axis hold equal copies of a norm beside matrices of which they hold different
 // parts: its gradient must stay equal.
-TEST(Int8Exchange, ParametersBitsDoNotDependOnTheirNeighbours) {
-  constexpr int kRanks = 3;
+TEST_P(ExchangeRanks, ParametersBitsDoNotDependOnTheirNeighbours) {
+  const auto [ranks, ranks_per_machine] = GetParam();
   const Parameters narrow = test::make_parameters({130, 1000, 613}),
                    wide = test::make_parameters({4001, 1000, 17}),
                    norm = test::make_parameters({1000}, 1);
   for (const Kind kind : kKinds) {
-    const GradientBucket in_narrow = bucket_of(kind, narrow, kRanks),
-                         in_wide = bucket_of(kind, wide, kRanks);
+    const GradientBucket in_narrow = bucket_of(kind, narrow, ranks),
+                         in_wide = bucket_of(kind, wide, ranks);
     std::mutex mutex;
     std::vector<Tensors> wholes(2);
-    test::on_data_ranks(kRanks, [&](Comm& comm) {
+    test::on_data_ranks(ranks, [&, ranks = ranks, each = ranks_per_machine](Comm& comm) {
+      const test::Machines machines(comm, each);
       const Tensors shared = test::random_gradients(test::all_reduce_bucket(norm), comm.rank());
       for (int which = 0; which < 2; ++which) {
         const GradientBucket& bucket = which == 0 ? in_narrow : in_wide;
-        Int8Exchange exchange({kBlock, true}, at::kCPU);
+        Int8Exchange exchange({kBlock, true}, at::kCPU, machines.groups());
         const int id = exchange.add_bucket(bucket, comm);
         for (int step = 0; step < 3; ++step) {
           const Tensors inputs = test::random_gradients(bucket, 70 + step);
           const size_t part = kind == Kind::rows ? 1 : 0;
           const int64_t begin = kind == Kind::rows ? 0 : bucket.parts[0].layout.slices[1].begin;
           inputs[part].narrow(0, begin, 1000).copy_(shared[0].narrow(0, 0, 1000) * (step + 1));
-          const Tensors outputs = outputs_for(bucket, inputs, comm.rank(), kRanks);
+          const Tensors outputs = outputs_for(bucket, inputs, comm.rank(), ranks);
           exchange.start(id, outputs, inputs);
           exchange.finish(id);
           std::lock_guard lock(mutex);
           if (wholes[which].empty()) wholes[which] = clones(inputs);
-          Tensors targets = test::own_blocks(bucket, wholes[which], comm.rank(), kRanks);
+          Tensors targets = test::own_blocks(bucket, wholes[which], comm.rank(), ranks);
           for (size_t i = 0; i < outputs.size(); ++i) targets[i].copy_(outputs[i]);
         }
       }
@@ -317,37 +367,40 @@ TEST(Int8Exchange, TinyValuesAreKeptForLater) {
 
 // Devices without loops of their own.
 TEST(BlockCodec, TensorOperationsGiveTheSameBitsAsTheLoops) {
-  constexpr int kRanks = 3;
+  constexpr int kRanks = 6;
   const Parameters parameters = test::make_parameters(kSizes);
-  for (const Kind kind : kKinds) {
-    const GradientBucket bucket = bucket_of(kind, parameters, kRanks);
-    const WireLayout layout(bucket, kRanks, kBlock);
-    Tensors bytes, sums, residuals;
-    for (const BlockCodec* codec : {&kCpuCodec, &kTensorCodec}) {
-      const Tensors gradients = test::random_gradients(bucket, 5);
-      at::Tensor residual = at::full({layout.elements}, 1e-3f);
-      at::Tensor wire = at::zeros({layout.total_bytes}, at::kByte);
-      codec->encode(layout, gradients, residual, wire);
-      bytes.push_back(wire.clone());
-      for (int rank = 0; rank < kRanks; ++rank) {
-        const at::Tensor received =
-            wire.narrow(0, layout.chunk_begins[rank], layout.chunk_bytes[rank]).repeat({kRanks});
-        Tensors outputs = outputs_for(bucket, clones(gradients), rank, kRanks);
-        codec->sum(layout, rank, received, outputs);
-        if (kind == Kind::all_reduce) {
-          codec->encode_sum(layout, rank, outputs, residual, wire);
-          codec->decode(layout, wire, outputs);
+  for (const int inner_ranks : {1, 2})
+    for (const Kind kind : kKinds) {
+      const GradientBucket bucket = bucket_of(kind, parameters, kRanks);
+      const WireLayout layout(bucket, kRanks, kBlock, inner_ranks);
+      Tensors bytes, sums, residuals;
+      for (const BlockCodec* codec : {&kCpuCodec, &kTensorCodec}) {
+        const Tensors gradients = test::random_gradients(bucket, 5);
+        at::Tensor residual = at::full({layout.elements}, 1e-3f);
+        at::Tensor wire = at::zeros({layout.total_bytes}, at::kByte);
+        codec->encode(layout, inner_ranks - 1, gradients, residual, wire);
+        bytes.push_back(wire.clone());
+        for (int rank = 0; rank < kRanks; ++rank) {
+          const int owner = layout.owner_of(rank);
+          const at::Tensor received =
+              wire.narrow(0, layout.chunk_begins[owner], layout.chunk_bytes[owner])
+                  .repeat({layout.outer_ranks()});
+          Tensors outputs = outputs_for(bucket, clones(gradients), rank, kRanks);
+          codec->sum(layout, owner, received, outputs);
+          if (kind == Kind::all_reduce) {
+            codec->encode_sum(layout, owner, outputs, residual, wire);
+            codec->decode(layout, wire, outputs);
+          }
+          for (const at::Tensor& output : outputs) sums.push_back(output);
         }
-        for (const at::Tensor& output : outputs) sums.push_back(output);
+        residuals.push_back(residual);
+        bytes.push_back(wire);
       }
-      residuals.push_back(residual);
-      bytes.push_back(wire);
+      EXPECT_TRUE(at::equal(bytes[0], bytes[2]) && at::equal(bytes[1], bytes[3]));
+      EXPECT_TRUE(test::bitwise_equal(residuals[0], residuals[1]));
+      for (size_t i = 0; i < sums.size() / 2; ++i)
+        EXPECT_TRUE(test::bitwise_equal(sums[i], sums[i + sums.size() / 2])) << i;
     }
-    EXPECT_TRUE(at::equal(bytes[0], bytes[2]) && at::equal(bytes[1], bytes[3]));
-    EXPECT_TRUE(test::bitwise_equal(residuals[0], residuals[1]));
-    for (size_t i = 0; i < sums.size() / 2; ++i)
-      EXPECT_TRUE(test::bitwise_equal(sums[i], sums[i + sums.size() / 2])) << i;
-  }
 }
 
 }  // namespace

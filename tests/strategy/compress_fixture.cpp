@@ -23,6 +23,13 @@ void on_data_ranks(int ranks, const std::function<void(Comm&)>& body) {
   });
 }
 
+Machines::Machines(Comm& comm, int ranks_per_machine) {
+  if (ranks_per_machine == 1) return;
+  const int machine = comm.rank() / ranks_per_machine, place = comm.rank() % ranks_per_machine;
+  inner_ = comm.split(machine, place, "data.inner");
+  outer_ = comm.split(place, machine, "data.outer");
+}
+
 std::vector<std::unique_ptr<Parameter>> make_parameters(const std::vector<int64_t>& sizes,
                                                         int first_index) {
   std::vector<std::unique_ptr<Parameter>> parameters;

@@ -8,11 +8,22 @@
 #include <vector>
 
 #include "cleave/gradient_exchange.h"
+#include "int8_exchange.h"
 
 namespace cleave::test {
 
 /// Runs `body` on `ranks` ranks with their communicator along the data axis.
 void on_data_ranks(int ranks, const std::function<void(Comm&)>& body);
+
+/// A rank's communicators when machines have so many ranks each.
+class Machines {
+ public:
+  Machines(Comm& comm, int ranks_per_machine);
+  Int8Groups groups() const { return {inner_.get(), outer_.get()}; }
+
+ private:
+  std::unique_ptr<Comm> inner_, outer_;  // none where a machine has one rank
+};
 
 /// Parameters of these sizes, the first with index `first_index`.
 std::vector<std::unique_ptr<Parameter>> make_parameters(const std::vector<int64_t>& sizes,

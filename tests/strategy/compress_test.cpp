@@ -17,7 +17,7 @@ namespace {
 using Options = std::vector<std::pair<std::string, std::string>>;
 
 const Options kInt8 = {}, kBf16 = {{"wire", "\"bf16\""}},
-              kForgetful = {{"error_feedback", "false"}};
+              kForgetful = {{"error_feedback", "false"}}, kPairs = {{"ranks_per_machine", "2"}};
 
 struct Case {
   PluginTable reducer;
@@ -70,7 +70,11 @@ INSTANTIATE_TEST_SUITE_P(
         Case{zero("2"), 3, kInt8, 1, true}, Case{zero("2", "\"reduce-once\""), 3, kInt8, 2},
         Case{zero("2"), 3, kBf16, 2, true}, Case{zero("3"), 3, kInt8, 2, true},
         Case{test::strategy("fsdp"), 2, kInt8, 3, true}, Case{test::strategy("fsdp"), 3, kInt8, 2},
-        Case{test::strategy("fsdp"), 4, kBf16, 1}));
+        Case{test::strategy("fsdp"), 4, kBf16, 1},
+        Case{test::strategy("ddp", {{"bucket_bytes", "9000"}}), 4, kPairs, 3, true},
+        Case{zero("1"), 6, {{"ranks_per_machine", "3"}}, 1, true}, Case{zero("2"), 4, kPairs, 3},
+        Case{zero("3"), 4, kPairs, 1}, Case{test::strategy("fsdp"), 4, kPairs, 3, true},
+        Case{test::strategy("ddp"), 2, kPairs, 6}));
 const Case kThreeAxes{test::strategy("ddp"),
                       8,
                       kInt8,
@@ -90,6 +94,7 @@ INSTANTIATE_TEST_SUITE_P(
              true,
              {{"pipeline", 2}},
              {test::strategy("pipeline")}},
+        Case{zero("2"), 8, kPairs, 3, true, {{"tensor", 2}}, {test::strategy("tensor-parallel")}},
         Case{zero("2"),
              6,
              kBf16,
@@ -207,12 +212,45 @@ TEST(CompressedBytes, AreAQuarterOfFloat32sOrHalfAndCountedAsPredicted) {
       }
 }
 
+// Exact sums in two levels send 2 or 1 times (M-1)/M P/k float32 from each of a machine's k ranks.
+TEST(CompressedBytes, BetweenMachinesOfSeveralRanksAreAQuarterToo) {
+  const test::TemporaryFolder folder;
+  for (const PluginTable& reducer : {test::strategy("ddp"), zero("2"), test::strategy("fsdp")})
+    for (const auto& [ranks, each] : {std::pair{4, 2}, {8, 2}, {8, 4}, {6, 3}}) {
+      SCOPED_TRACE(message(reducer.name, " on ", ranks, ", ", each, " a machine"));
+      RunConfig config = config_of(folder, {reducer, ranks, {}, 1});
+      config.model.hidden_size = 64;
+      config.model.head_dim = 16;
+      config.train.steps = 2;
+      config.train.global_batch_size = 2 * ranks;
+      const RunConfig lossy = compressed(config, {{"ranks_per_machine", std::to_string(each)}});
+      double between = 0, exact_sums = 0, predicted = 0, predicted_exact = 0;
+      for (int rank = 0; rank < ranks; ++rank) {
+        const PlannedRun run(lossy, ranks, rank), exact(config, ranks, rank);
+        for (const auto& [strategy, use] : run.plan.communication)
+          if (use.axis == "data.outer") between += use.wire_bytes_per_step;
+        exact_sums += gradient_bytes(exact);
+        predicted = std::max(predicted, run.plan.wire_bytes_per_step());
+        predicted_exact = std::max(predicted_exact, exact.plan.wire_bytes_per_step());
+      }
+      const double machines = ranks / each;
+      const double exact_between =
+          exact_sums * ((machines - 1) / machines / each) / ((ranks - 1.0) / ranks);
+      EXPECT_LE(between, 0.27 * exact_between);
+      EXPECT_GT(between, 0.25 * exact_between);
+      const double counted = test::run_ranks(lossy, ranks)[0].records.back().wire_bytes -
+                             test::run_ranks(config, ranks)[0].records.back().wire_bytes;
+      EXPECT_NEAR(counted, predicted - predicted_exact, 1e-9 * predicted_exact);
+    }
+}
+
 TEST(CompressedMemory, IsHeldAsPredicted) {
   const test::TemporaryFolder folder;
   for (const PluginTable& reducer : {test::strategy("ddp", {{"bucket_bytes", "20000"}}), zero("1"),
                                      zero("2"), zero("3"), test::strategy("fsdp")})
     for (const int ranks : {2, 3})
-      for (const Options& options : {kInt8, kBf16, kForgetful}) {
+      for (const Options& options : {kInt8, kBf16, kForgetful, kPairs}) {
+        if (ranks == 3 && options == kPairs) continue;
         RunConfig config = compressed(config_of(folder, {reducer, ranks, options, 1}), options);
         config.model.vocab_size = 1009;
         config.train.steps = 2;
@@ -269,6 +307,13 @@ TEST(CompressRefusals, NameWhatItNeeds) {
   config = config_of(folder, {test::strategy("ddp"), 2, kInt8});
   EXPECT_NE(refusal(compressed(config, {{"wire", "\"int4\""}}), 2).find("int8"), std::string::npos);
   EXPECT_NE(refusal(compressed(config, {{"block", "8"}}), 2).find("16"), std::string::npos);
+  EXPECT_EQ(refusal(compressed(config, {{"ranks_per_machine", "4"}}), 2),
+            "tiny.toml: strategy compress: ranks_per_machine = 4 does not divide the axis data of "
+            "size 2; give the number of its ranks that are on one machine, or 1");
+  EXPECT_EQ(
+      refusal(compressed(config, {{"ranks_per_machine", "2"}, {"wire", "\"bf16\""}}), 2),
+      "tiny.toml: strategy compress: ranks_per_machine = 2 with wire = \"bf16\", whose sums a "
+      "backend forms as it does all others; remove it, or use wire = \"int8\"");
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ float* from(const at::Tensor& tensor, int64_t first) {
 
 // A block that several ranks share has one scale; the first of its runs finds it, before the
 // residual changes.
-void encode(const WireLayout& layout, std::span<const at::Tensor> gradients,
+void encode(const WireLayout& layout, int column, std::span<const at::Tensor> gradients,
             const at::Tensor& residual, const at::Tensor& wire) {
   auto* bytes = wire.data_ptr<uint8_t>();
   for (const WireSlice& slice : layout.slices) {
@@ -54,7 +54,8 @@ void encode(const WireLayout& layout, std::span<const at::Tensor> gradients,
     int64_t known_block = -1;
     float scale = 0;
     for (const WireRun& run : slice.runs) {
-      uint8_t* chunk = bytes + layout.chunk_begins[run.rank];
+      if (layout.column_of(run.owner) != column) continue;
+      uint8_t* chunk = bytes + layout.chunk_begins[run.owner];
       for_each_block(run, layout.block,
                      [&](int64_t scale_at, int64_t values_at, int64_t first, int64_t n) {
                        if (const int64_t block = first / layout.block; block != known_block) {
@@ -71,12 +72,12 @@ void encode(const WireLayout& layout, std::span<const at::Tensor> gradients,
   }
 }
 
-void sum(const WireLayout& layout, int rank, const at::Tensor& received,
+void sum(const WireLayout& layout, int owner, const at::Tensor& received,
          std::span<const at::Tensor> outputs) {
   const auto* bytes = received.const_data_ptr<uint8_t>();
   for (const WireSlice& slice : layout.slices)
     for (const WireRun& run : slice.runs) {
-      if (run.rank != rank) continue;
+      if (run.owner != owner) continue;
       float* out = from(outputs[slice.part], layout.mode == ExchangeMode::all_reduce
                                                  ? slice.place.begin + run.first
                                                  : run.block_begin);
@@ -84,23 +85,23 @@ void sum(const WireLayout& layout, int rank, const at::Tensor& received,
                      [&](int64_t scale_at, int64_t values_at, int64_t first, int64_t n) {
                        float* target = out + first - run.first;
                        const uint8_t* chunk = bytes;
-                       for (size_t source = 0; source < layout.chunk_bytes.size(); ++source) {
+                       for (int source = 0; source < layout.outer_ranks(); ++source) {
                          (source == 0 ? decode_block : add_block)(
                              as_signed(chunk + values_at), load(chunk + scale_at), n, target);
-                         chunk += layout.chunk_bytes[rank];
+                         chunk += layout.chunk_bytes[owner];
                        }
                      });
     }
 }
 
-void encode_sum(const WireLayout& layout, int rank, std::span<const at::Tensor> sums,
+void encode_sum(const WireLayout& layout, int owner, std::span<const at::Tensor> sums,
                 const at::Tensor& residual, const at::Tensor& wire) {
-  uint8_t* chunk = wire.data_ptr<uint8_t>() + layout.chunk_begins[rank];
+  uint8_t* chunk = wire.data_ptr<uint8_t>() + layout.chunk_begins[owner];
   for (const WireSlice& slice : layout.slices) {
     const float* x = from(sums[slice.part], slice.place.begin);
     float* left = from(residual, slice.residual_begin);
     for (const WireRun& run : slice.runs) {
-      if (run.rank != rank) continue;
+      if (run.owner != owner) continue;
       for_each_block(run, layout.block,
                      [&](int64_t scale_at, int64_t values_at, int64_t first, int64_t n) {
                        const float scale = block_scale(x + first, nullptr, n);
@@ -117,7 +118,7 @@ void decode(const WireLayout& layout, const at::Tensor& wire, std::span<const at
   for (const WireSlice& slice : layout.slices) {
     float* out = from(outputs[slice.part], slice.place.begin);
     for (const WireRun& run : slice.runs) {
-      const uint8_t* chunk = bytes + layout.chunk_begins[run.rank];
+      const uint8_t* chunk = bytes + layout.chunk_begins[run.owner];
       for_each_block(
           run, layout.block, [&](int64_t scale_at, int64_t values_at, int64_t first, int64_t n) {
             decode_block(as_signed(chunk + values_at), load(chunk + scale_at), n, out + first);

@@ -10,9 +10,14 @@
 //   wire = "int8"  2 (1 + 4/B)       1 + 4/B         0.254 of exact at B = 256; a parameter's last
 //                                                    block, or one that ranks share, has its own
 //                                                    scale
-// Between M machines of k ranks each over mpi, whose exact sums are formed in two levels, the saving
-// shrinks, since each rank sends for itself, or float32 sums cross; sent, over exact:
-//   wire = "bf16"  3/4            1                 k > 1
+// ranks_per_machine = k > 1 (int8): the k ranks of a machine sum in float32, then each quantises and
+// exchanges a k-th of the machine's sum with one rank of each of the M = N/k machines. Sent per rank
+// and reduction:
+//   inside a machine   8 (k-1)/k P; all_reduce: (1 + 4/B) (k-1)/k P more
+//   between machines   (1 + 4/B) (M-1)/M P/k; all_reduce: twice as much; 0.254 of exact
+// Otherwise each rank sends for itself, or float32 sums cross, where mpi forms exact sums in two
+// levels; sent between machines of k ranks, over exact:
+//   wire = "bf16"  3/4            1
 //   wire = "int8"  (1 + k)/8      k/4               times 1 + 4/B
 // wire = "bf16": rounded to nearest even, summed in float32, rounded once: relative error 2^-9 of
 //   each term and of the sum, without bias. No state.
@@ -32,11 +37,16 @@
 #include <optional>
 
 #include "bf16_exchange.h"
+#include "cleave/error.h"
 #include "cleave/strategy.h"
 #include "int8_exchange.h"
 
 namespace cleave {
 namespace {
+
+constexpr char kAxis[] = "data";  // that ranks_per_machine divides
+constexpr char kMachine[] = "data.inner";
+constexpr char kMachines[] = "data.outer";
 
 class Compress final : public Strategy, public GradientTransformer, public ExtraState {
  public:
@@ -44,6 +54,7 @@ class Compress final : public Strategy, public GradientTransformer, public Extra
     const Options options(values);
     is_int8_ = options.text("wire") == "int8";
     int8_ = {options.integer("block"), is_int8_ && options.flag("error_feedback")};
+    ranks_per_machine_ = static_cast<int>(options.integer("ranks_per_machine"));
   }
 
   void plan(Plan& plan) override {
@@ -51,10 +62,15 @@ class Compress final : public Strategy, public GradientTransformer, public Extra
     plan.needs = {{"gradients.exchanged", "it changes what a reducer of gradients sends"}};
     plan.conflicts = {{"gradients.hybrid",
                        "gradients that are summed in two stages have two errors to feed back"}};
+    divide(plan);
   }
 
   void plan_exchange(const CommUse& use, Plan& plan) override {
     axis_ = use.axis;
+    if (is_divided_ && axis_ != kAxis)
+      throw ConfigError(message("ranks_per_machine = ", ranks_per_machine_, " divides the axis ",
+                                kAxis, ", but gradients are summed along ", axis_,
+                                "; remove ranks_per_machine"));
     if (is_int8_)
       plan_int8(use, plan);
     else
@@ -62,8 +78,10 @@ class Compress final : public Strategy, public GradientTransformer, public Extra
   }
 
   void start(const Runtime& runtime) override {
+    Int8Groups groups;
+    if (is_divided_) groups = {&runtime.comm(kMachine), &runtime.comm(kMachines)};
     if (is_int8_)
-      int8_exchange_.emplace(int8_, runtime.device);
+      int8_exchange_.emplace(int8_, runtime.device, groups);
     else
       bf16_exchange_.emplace(runtime.device);
   }
@@ -94,19 +112,46 @@ class Compress final : public Strategy, public GradientTransformer, public Extra
   void destroy() override { delete this; }
 
  private:
+  void divide(Plan& plan) {
+    const int ranks = plan.mesh.size(kAxis);
+    if (ranks_per_machine_ == 1 || ranks == 1) return;
+    if (!is_int8_)
+      throw ConfigError(message("ranks_per_machine = ", ranks_per_machine_,
+                                " with wire = \"bf16\", whose sums a backend forms as it does all "
+                                "others; remove it, or use wire = \"int8\""));
+    if (ranks % ranks_per_machine_ != 0)
+      throw ConfigError(message("ranks_per_machine = ", ranks_per_machine_,
+                                " does not divide the axis ", kAxis, " of size ", ranks,
+                                "; give the number of its ranks that are on one machine, or 1"));
+    plan.divided_axes = {{kAxis, ranks_per_machine_}};
+    is_divided_ = true;
+  }
+
   void plan_int8(const CommUse& use, Plan& plan) const {
-    const int ranks = plan.mesh.size(use.axis);
+    const int ranks = plan.mesh.size(use.axis), inner = is_divided_ ? ranks_per_machine_ : 1;
     const int rank = plan.mesh.coordinate(plan.rank, use.axis);
     std::vector<WireLayout> layouts;
-    int64_t exchanged = 0, gathered = 0, residual = 0;
+    int64_t elements = 0, exchanged = 0, gathered = 0, gathered_inside = 0, residual = 0;
     for (const GradientBucket& bucket : use.gradient_buckets) {
-      const WireLayout& layout = layouts.emplace_back(bucket, ranks, int8_.block);
-      exchanged += std::max(layout.total_bytes, ranks * layout.chunk_bytes[rank]);
-      if (bucket.mode == ExchangeMode::all_reduce) gathered += layout.total_bytes;
+      const WireLayout& layout = layouts.emplace_back(bucket, ranks, int8_.block, inner);
+      const int owner = layout.owner_of(rank), column = layout.column_of(owner);
+      for (const GradientPart& part : bucket.parts) elements += part.layout.elements;
+      exchanged += std::max(layout.column_bytes(column),
+                            layout.outer_ranks() * layout.chunk_bytes[owner]);
       residual += layout.elements * static_cast<int64_t>(sizeof(float));
+      if (bucket.mode == ExchangeMode::reduce_scatter) continue;
+      gathered += layout.column_bytes(column);
+      gathered_inside += layout.total_bytes;
     }
-    add_use(CLEAVE_ALL_TO_ALL, at::kByte, exchanged, use, plan);
-    if (gathered > 0) add_use(CLEAVE_ALL_GATHER, at::kByte, gathered, use, plan);
+    const std::string outer_axis = is_divided_ ? kMachines : use.axis;
+    add_use(outer_axis, CLEAVE_ALL_TO_ALL, at::kByte, exchanged, use, plan);
+    if (gathered > 0) add_use(outer_axis, CLEAVE_ALL_GATHER, at::kByte, gathered, use, plan);
+    if (is_divided_) {
+      const auto bytes = elements * static_cast<int64_t>(sizeof(float));
+      add_use(kMachine, CLEAVE_ALL_REDUCE, at::kFloat, bytes, use, plan);
+      if (gathered > 0)
+        add_use(kMachine, CLEAVE_ALL_GATHER, at::kByte, gathered_inside, use, plan);
+    }
     if (int8_.error_feedback)
       plan.memory.push_back({"what compress did not send yet, for all of the gradient on each rank",
                              residual, MemoryCategory::gradients});
@@ -119,20 +164,22 @@ class Compress final : public Strategy, public GradientTransformer, public Extra
     for (const GradientBucket& bucket : use.gradient_buckets)
       for (const GradientPart& part : bucket.parts)
         bytes += part.layout.elements * static_cast<int64_t>(c10::elementSize(at::kBFloat16));
-    add_use(use.op, at::kBFloat16, bytes, use, plan);
+    add_use(use.axis, use.op, at::kBFloat16, bytes, use, plan);
     plan.memory.push_back(
         {"compressed gradients on their way", Bf16Exchange::buffer_bytes(use.gradient_buckets)});
   }
 
-  static void add_use(cleave_op op, at::ScalarType dtype, int64_t bytes, const CommUse& replaced,
-                      Plan& plan) {
-    plan.communication.push_back({replaced.axis, op, dtype,
+  static void add_use(const std::string& axis, cleave_op op, at::ScalarType dtype, int64_t bytes,
+                      const CommUse& replaced, Plan& plan) {
+    plan.communication.push_back({axis, op, dtype,
                                   static_cast<double>(bytes * replaced.exchanges_per_step) *
-                                      wire_factor(op, plan.mesh.size(replaced.axis))});
+                                      wire_factor(op, plan.mesh.size(axis))});
   }
 
   bool is_int8_;
   Int8Options int8_{};
+  int ranks_per_machine_;
+  bool is_divided_ = false;
   std::string axis_;  // along which gradients are summed; "": none are
   std::optional<Int8Exchange> int8_exchange_;
   std::optional<Bf16Exchange> bf16_exchange_;
@@ -148,6 +195,10 @@ constexpr cleave_option kOptions[] = {
     {"error_feedback", CLEAVE_OPTION_BOOL, "true", 0, 0, nullptr, "",
      "int8: keep what was not sent, 4 bytes per element of the whole gradient on each rank, and "
      "send it later; false: it is lost, and training may stop short",
+     0},
+    {"ranks_per_machine", CLEAVE_OPTION_INT, "1", 1, 65536, nullptr, "ranks",
+     "int8: neighbours along the axis data that share a machine; they sum in float32 before "
+     "anything is quantised, so that a machine sends its sum once; 1: every rank sends for itself",
      0},
 };
 

@@ -19,8 +19,32 @@ size_t most_open(ExchangeMode mode) {
   return mode == ExchangeMode::all_reduce ? 3 : 2;
 }
 
-int64_t received_bytes(const WireLayout& layout, int rank) {
-  return std::ssize(layout.chunk_bytes) * layout.chunk_bytes[rank];
+int64_t received_bytes(const WireLayout& layout, int owner) {
+  return layout.outer_ranks() * layout.chunk_bytes[owner];
+}
+
+at::Tensor column_of(const at::Tensor& wire, const WireLayout& layout, int column) {
+  return wire.narrow(0, layout.column_begin(column), layout.column_bytes(column));
+}
+
+std::vector<int64_t> bytes_of_columns(const WireLayout& layout) {
+  std::vector<int64_t> bytes;
+  for (int column = 0; column < layout.inner_ranks; ++column)
+    bytes.push_back(layout.column_bytes(column));
+  return bytes;
+}
+
+// What a checkpoint of another layout left on this rank of elements that others of its machine
+// send.
+void add_other_columns(const WireLayout& layout, int column, const at::Tensor& residual,
+                       std::span<const at::Tensor> inputs) {
+  for (const WireSlice& slice : layout.slices)
+    for (const WireRun& run : slice.runs) {
+      if (layout.column_of(run.owner) == column) continue;
+      const at::Tensor left = residual.narrow(0, slice.residual_begin + run.first, run.elements);
+      inputs[slice.part].narrow(0, slice.place.begin + run.first, run.elements).add_(left);
+      left.zero_();
+    }
 }
 
 }  // namespace
@@ -29,21 +53,22 @@ int64_t Int8Exchange::buffer_bytes(const std::vector<WireLayout>& layouts, int r
   int64_t sent = 0, received = 0;
   for (const WireLayout& layout : layouts) {
     sent = std::max(sent, layout.total_bytes);
-    received = std::max(received, received_bytes(layout, rank));
+    received = std::max(received, received_bytes(layout, layout.owner_of(rank)));
   }
   return static_cast<int64_t>(std::min(layouts.size(), most_open(layouts[0].mode))) *
          (sent + received);
 }
 
 int Int8Exchange::add_bucket(const GradientBucket& bucket, Comm& comm) {
-  WireLayout layout(bucket, comm.size(), options_.block);
-  std::vector<int64_t> receive_counts(comm.size(), layout.chunk_bytes[comm.rank()]);
+  WireLayout layout(bucket, comm.size(), options_.block, groups_.inner ? groups_.inner->size() : 1);
+  const int owner = layout.owner_of(comm.rank()), column = layout.column_of(owner);
   at::Tensor residual;
   if (options_.error_feedback) {
     MemoryScope scope(MemoryCategory::gradients);
     residual = at::zeros({layout.elements}, at::dtype(at::kFloat).device(device_));
   }
-  buckets_.push_back({std::move(layout), &comm, std::move(receive_counts), std::move(residual)});
+  buckets_.push_back({std::move(layout), owner, column, groups_.outer ? groups_.outer : &comm,
+                      std::move(residual)});
   return static_cast<int>(buckets_.size()) - 1;
 }
 
@@ -58,7 +83,7 @@ size_t Int8Exchange::take_buffer(Comm& comm) {
   int64_t sent = 0, received = 0;
   for (const Bucket& bucket : buckets_) {
     sent = std::max(sent, bucket.layout.total_bytes);
-    received = std::max(received, received_bytes(bucket.layout, bucket.comm->rank()));
+    received = std::max(received, received_bytes(bucket.layout, bucket.owner));
   }
   MemoryScope scope(MemoryCategory::communication);
   buffers_.push_back({comm.allocate(sent, at::kByte, device_),
@@ -72,6 +97,17 @@ void Int8Exchange::make_room(ExchangeMode mode) {
   if (open_.size() >= 2) begin_second_half(open_[open_.size() - 2]);
 }
 
+void Int8Exchange::sum_inside(Bucket& bucket, std::span<const at::Tensor> inputs) {
+  if (bucket.is_new && bucket.residual.defined())
+    add_other_columns(bucket.layout, bucket.column, bucket.residual, inputs);
+  bucket.is_new = false;
+  std::vector<Work> sums;
+  groups_.inner->group_begin();
+  for (const at::Tensor& input : inputs) sums.push_back(groups_.inner->all_reduce(input));
+  groups_.inner->group_end();
+  for (Work& sum : sums) sum.wait();
+}
+
 void Int8Exchange::start(int bucket, std::span<const at::Tensor> outputs,
                          std::span<const at::Tensor> inputs) {
   Bucket& started = buckets_[bucket];
@@ -79,12 +115,13 @@ void Int8Exchange::start(int bucket, std::span<const at::Tensor> outputs,
   make_room(layout.mode);
   Open open{bucket, take_buffer(*started.comm), {outputs.begin(), outputs.end()}, {}};
   const Buffer& buffer = buffers_[open.buffer];
-  const at::Tensor sent = buffer.sent.narrow(0, 0, layout.total_bytes);
-  const at::Tensor received =
-      buffer.received.narrow(0, 0, received_bytes(layout, started.comm->rank()));
-  codec_of(device_).encode(layout, inputs, started.residual, sent);
-  open.work =
-      started.comm->all_to_all_v(received, sent, started.receive_counts, layout.chunk_bytes);
+  const at::Tensor received = buffer.received.narrow(0, 0, received_bytes(layout, started.owner));
+  if (groups_.inner) sum_inside(started, inputs);
+  codec_of(device_).encode(layout, started.column, inputs, started.residual, buffer.sent);
+  open.work = started.comm->all_to_all_v(
+      received, column_of(buffer.sent, layout, started.column),
+      std::vector<int64_t>(layout.outer_ranks(), layout.chunk_bytes[started.owner]),
+      layout.column_chunks(started.column));
   open_.push_back(std::move(open));
 }
 
@@ -94,23 +131,29 @@ void Int8Exchange::begin_second_half(Open& open) {
   open.work.wait();
   const Bucket& bucket = buckets_[open.bucket];
   const WireLayout& layout = bucket.layout;
-  const int rank = bucket.comm->rank();
+  const int owner = bucket.owner;
   const Buffer& buffer = buffers_[open.buffer];
-  codec_of(device_).sum(layout, rank, buffer.received, open.outputs);
+  codec_of(device_).sum(layout, owner, buffer.received, open.outputs);
   if (layout.mode == ExchangeMode::reduce_scatter) return;
-  codec_of(device_).encode_sum(layout, rank, open.outputs, bucket.residual, buffer.sent);
+  codec_of(device_).encode_sum(layout, owner, open.outputs, bucket.residual, buffer.sent);
   open.work = bucket.comm->all_gather_v(
-      buffer.sent.narrow(0, 0, layout.total_bytes),
-      buffer.sent.narrow(0, layout.chunk_begins[rank], layout.chunk_bytes[rank]),
-      layout.chunk_bytes);
+      column_of(buffer.sent, layout, bucket.column),
+      buffer.sent.narrow(0, layout.chunk_begins[owner], layout.chunk_bytes[owner]),
+      layout.column_chunks(bucket.column));
 }
 
 void Int8Exchange::complete(std::deque<Open>::iterator open) {
   begin_second_half(*open);
-  const WireLayout& layout = buckets_[open->bucket].layout;
+  const Bucket& bucket = buckets_[open->bucket];
+  const WireLayout& layout = bucket.layout;
   Buffer& buffer = buffers_[open->buffer];
   if (layout.mode == ExchangeMode::all_reduce) {
     open->work.wait();
+    if (groups_.inner)
+      groups_.inner
+          ->all_gather_v(buffer.sent.narrow(0, 0, layout.total_bytes),
+                         column_of(buffer.sent, layout, bucket.column), bytes_of_columns(layout))
+          .wait();
     codec_of(device_).decode(layout, buffer.sent, open->outputs);
   }
   buffer.is_free = true;

@@ -1,6 +1,10 @@
 // Sums gradients as bytes with a scale per block: each rank quantises all of its gradient and sends
 // every other rank that one's chunk (all_to_all); the owner adds the chunks in float32, in rank
 // order. Of an all_reduce it then quantises the sums and all get them (all_gather).
+//
+// With groups: the ranks of a machine first sum in float32 (all_reduce) and then each quantises and
+// exchanges, with its likes on other machines, its column of the sum; of an all_reduce the columns
+// are then gathered within the machine, as bytes.
 #pragma once
 
 #include <deque>
@@ -16,14 +20,20 @@ struct Int8Options {
   bool error_feedback;  ///< add to a step's gradient what was not sent before
 };
 
+/// Of an axis that is divided by machines; both nullptr: it is not.
+struct Int8Groups {
+  Comm* inner = nullptr;  ///< ranks of this machine
+  Comm* outer = nullptr;  ///< ranks at the same place in other machines
+};
+
 /// The second half of an exchange begins when the one after the next starts, and its result is
 /// taken when the third does; at the latest in finish(). So the order in which a rank submits
 /// operations does not depend on time, two operations are on their way meanwhile, and a few buffers
 /// serve any number of buckets.
 class Int8Exchange final : public GradientExchange {
  public:
-  Int8Exchange(const Int8Options& options, at::Device device)
-      : options_(options), device_(device) {}
+  Int8Exchange(const Int8Options& options, at::Device device, const Int8Groups& groups = {})
+      : options_(options), device_(device), groups_(groups) {}
 
   /// Bytes of the buffers for these buckets on a rank; the most that are in use together.
   static int64_t buffer_bytes(const std::vector<WireLayout>& layouts, int rank);
@@ -39,13 +49,15 @@ class Int8Exchange final : public GradientExchange {
  private:
   struct Bucket {
     WireLayout layout;
-    Comm* comm;
-    std::vector<int64_t> receive_counts;  // bytes from each rank
-    at::Tensor residual;                  // (layout.elements), or undefined
+    int owner;  // this rank
+    int column;
+    Comm* comm;           // with the ranks of the column
+    at::Tensor residual;  // (layout.elements), or undefined
+    bool is_new = true;   // not exchanged yet
   };
   struct Buffer {
-    at::Tensor sent;      // all ranks' chunks; then those of the sums
-    at::Tensor received;  // this rank's chunk from each rank
+    at::Tensor sent;      // all owners' chunks, first a column's; then those of the sums
+    at::Tensor received;  // this owner's chunk from each rank of its column
     bool is_free = true;
   };
   struct Open {
@@ -56,6 +68,7 @@ class Int8Exchange final : public GradientExchange {
     bool has_sums = false;  // the second half has begun
   };
 
+  void sum_inside(Bucket& bucket, std::span<const at::Tensor> inputs);
   size_t take_buffer(Comm& comm);
   void make_room(ExchangeMode mode);
   void begin_second_half(Open& open);
@@ -63,6 +76,7 @@ class Int8Exchange final : public GradientExchange {
 
   Int8Options options_;
   at::Device device_;
+  Int8Groups groups_;
   std::vector<Bucket> buckets_;
   std::vector<Buffer> buffers_;
   std::deque<Open> open_;  // oldest first

@@ -38,8 +38,8 @@ Encoded encode_values(const at::Tensor& x, int64_t block) {
   return {scales, flat(rounded).to(at::kChar), flat(errors)};
 }
 
-at::Tensor chunk_of(const at::Tensor& wire, const WireLayout& layout, int rank) {
-  return wire.narrow(0, layout.chunk_begins[rank], layout.chunk_bytes[rank]);
+at::Tensor chunk_of(const at::Tensor& wire, const WireLayout& layout, int owner) {
+  return wire.narrow(0, layout.chunk_begins[owner], layout.chunk_bytes[owner]);
 }
 
 at::Tensor scales_of(const at::Tensor& chunk, const WireRun& run, int64_t block) {
@@ -62,7 +62,7 @@ at::Tensor elements_of(std::span<const at::Tensor> tensors, const WireSlice& sli
   return tensors[slice.part].narrow(0, slice.place.begin, slice.place.elements);
 }
 
-void encode(const WireLayout& layout, std::span<const at::Tensor> gradients,
+void encode(const WireLayout& layout, int column, std::span<const at::Tensor> gradients,
             const at::Tensor& residual, const at::Tensor& wire) {
   for (const WireSlice& slice : layout.slices) {
     at::Tensor x = elements_of(gradients, slice), left;
@@ -71,9 +71,12 @@ void encode(const WireLayout& layout, std::span<const at::Tensor> gradients,
       x = x + left;
     }
     const Encoded encoded = encode_values(x, layout.block);
-    if (left.defined()) left.copy_(encoded.errors);
     for (const WireRun& run : slice.runs) {
-      const at::Tensor chunk = chunk_of(wire, layout, run.rank);
+      if (layout.column_of(run.owner) != column) continue;
+      if (left.defined())
+        left.narrow(0, run.first, run.elements)
+            .copy_(encoded.errors.narrow(0, run.first, run.elements));
+      const at::Tensor chunk = chunk_of(wire, layout, run.owner);
       scales_of(chunk, run, layout.block)
           .copy_(encoded.scales.narrow(0, run.first_block(layout.block),
                                        run.num_blocks(layout.block)));
@@ -82,18 +85,18 @@ void encode(const WireLayout& layout, std::span<const at::Tensor> gradients,
   }
 }
 
-void sum(const WireLayout& layout, int rank, const at::Tensor& received,
+void sum(const WireLayout& layout, int owner, const at::Tensor& received,
          std::span<const at::Tensor> outputs) {
-  const int64_t bytes = layout.chunk_bytes[rank];
+  const int64_t bytes = layout.chunk_bytes[owner];
   for (const WireSlice& slice : layout.slices)
     for (const WireRun& run : slice.runs) {
-      if (run.rank != rank) continue;
+      if (run.owner != owner) continue;
       at::Tensor out = outputs[slice.part].narrow(
           0,
           layout.mode == ExchangeMode::all_reduce ? slice.place.begin + run.first : run.block_begin,
           run.elements);
-      for (size_t source = 0; source < layout.chunk_bytes.size(); ++source) {
-        const at::Tensor chunk = received.narrow(0, static_cast<int64_t>(source) * bytes, bytes);
+      for (int source = 0; source < layout.outer_ranks(); ++source) {
+        const at::Tensor chunk = received.narrow(0, source * bytes, bytes);
         const at::Tensor values = decode_run(chunk, run, layout.block);
         if (source == 0)
           out.copy_(values);
@@ -103,12 +106,12 @@ void sum(const WireLayout& layout, int rank, const at::Tensor& received,
     }
 }
 
-void encode_sum(const WireLayout& layout, int rank, std::span<const at::Tensor> sums,
+void encode_sum(const WireLayout& layout, int owner, std::span<const at::Tensor> sums,
                 const at::Tensor& residual, const at::Tensor& wire) {
-  const at::Tensor chunk = chunk_of(wire, layout, rank);
+  const at::Tensor chunk = chunk_of(wire, layout, owner);
   for (const WireSlice& slice : layout.slices)
     for (const WireRun& run : slice.runs) {
-      if (run.rank != rank) continue;
+      if (run.owner != owner) continue;
       const Encoded encoded =
           encode_values(elements_of(sums, slice).narrow(0, run.first, run.elements), layout.block);
       scales_of(chunk, run, layout.block).copy_(encoded.scales);
@@ -123,7 +126,7 @@ void decode(const WireLayout& layout, const at::Tensor& wire, std::span<const at
     for (const WireRun& run : slice.runs)
       elements_of(outputs, slice)
           .narrow(0, run.first, run.elements)
-          .copy_(decode_run(chunk_of(wire, layout, run.rank), run, layout.block));
+          .copy_(decode_run(chunk_of(wire, layout, run.owner), run, layout.block));
 }
 
 }  // namespace

@@ -80,7 +80,8 @@ struct Plan {
 
   std::vector<std::string> claimed_axes = {};  ///< split by this strategy alone
   int64_t activation_ranks = 1;  ///< a Partitioner that cuts MicroBatchShape says it here
-  /// Axes to divide (Mesh::divide), by the size of the inner groups. Only a claimed axis.
+  /// Axes to divide (Mesh::divide), by the size of the inner groups. Only a claimed axis, or that
+  /// along which a GradientTransformer replaces sums.
   std::map<std::string, int> divided_axes = {};
   std::vector<std::string> offers = {};  ///< capabilities that others may need
   std::vector<Relation> needs = {};      ///< offered by some strategy of the run
