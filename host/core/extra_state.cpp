@@ -19,6 +19,7 @@ Placement placement_of(const StateKind& kind, const Parameter& parameter) {
   placement.piece.reset();
   for (const auto& [axis, how] : parameter.gradient_placement.axes)
     if (how == AxisKind::partial) placement.axes[axis] = AxisKind::independent;
+  placement.axes.erase(kind.axis.substr(0, kind.axis.find('.')));
   placement.axes[kind.axis] = AxisKind::independent;
   return placement;
 }

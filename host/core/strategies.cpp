@@ -13,15 +13,23 @@ namespace cleave {
 namespace {
 
 void divide(Mesh& mesh, const Plan& plan) {
-  for (const auto& [axis, inner_size] : plan.divided_axes) mesh.divide(axis, inner_size);
+  for (const auto& [axis, inner_size] : plan.divided_axes) {
+    const std::string inner = axis + ".inner";
+    if (mesh.has_axis(inner) && mesh.size(inner) != inner_size)
+      throw ConfigError(message("it divides the axis ", axis, " into groups of ", inner_size,
+                                " ranks, but another strategy divides it into groups of ",
+                                mesh.size(inner), "; give both the same size, or remove one"));
+    mesh.divide(axis, inner_size);
+  }
 }
 
 // A refusal is the strategy's own text, at its table (the solver's has both sides' already);
-// anything else that it throws names the hook.
-template <typename Call>
-void planning(const std::string& name, const Origin& origin, const char* hook, const Call& call) {
+// anything else that it throws is a Failure that names the hook.
+template <typename Failure = ConfigError, typename Call>
+void with_refusals(const std::string& name, const Origin& origin, const char* hook,
+                   const Call& call) {
   std::string refusal;
-  guarded<ConfigError>(name, hook, "", [&] {
+  guarded<Failure>(name, hook, "", [&] {
     try {
       call();
     } catch (const ConfigError& error) {
@@ -146,7 +154,7 @@ void Strategies::partition(Planned& run) {
   for (size_t i = 0; i < loaded_.size(); ++i) {
     Plan& plan = planned_[i].plan;
     if (auto* partitioner = role<Partitioner>(*loaded_[i].strategy))
-      planning(loaded_[i].name, loaded_[i].origin, "partition", [&] {
+      with_refusals(loaded_[i].name, loaded_[i].origin, "partition", [&] {
         partitioner->partition(plan);
         divide(run.mesh, plan);
       });
@@ -161,7 +169,7 @@ SolvedPlan Strategies::solve(Planned& run, const PlannedBackend& backend) {
     Plan& plan = planned[i].plan;
     plan.visits = run.visits;
     plan.shape = run.shape;
-    planning(loaded_[i].name, loaded_[i].origin, "plan", [&] {
+    with_refusals(loaded_[i].name, loaded_[i].origin, "plan", [&] {
       try {
         strategy.plan(plan);
       } catch (const ConfigError&) {
@@ -219,8 +227,8 @@ bool Strategies::transform_exchanges(std::vector<PlannedStrategy>& planned,
         return !use.gradient_buckets.empty();
       });
     for (const CommUse& use : exchanged)
-      planning(loaded_[*i].name, loaded_[*i].origin, "plan_exchange",
-               [&] { transformer->plan_exchange(use, planned[*i].plan); });
+      with_refusals(loaded_[*i].name, loaded_[*i].origin, "plan_exchange",
+                    [&] { transformer->plan_exchange(use, planned[*i].plan); });
     any |= !exchanged.empty();
   }
   return any;
@@ -237,8 +245,8 @@ void Strategies::start(const Runtime& runtime) {
       return comm(axis);
     };
     MemoryScope scope(MemoryCategory::communication);
-    guarded<RuntimeError>(loaded.name, "start", "",
-                          [&] { loaded.strategy->start(*loaded.runtime); });
+    with_refusals<RuntimeError>(loaded.name, loaded.origin, "start",
+                                [&] { loaded.strategy->start(*loaded.runtime); });
     if (auto* found = role<GradientReducer>(*loaded.strategy))
       reducer_ = std::make_unique<GuardedReducer>(loaded.name, *found);
     if (auto* found = role<ParameterSharder>(*loaded.strategy))

@@ -140,6 +140,20 @@ TEST(Netlab, RemovesWhatAKilledOneLeftAndItsOwn) {
   expect_gone(later.path());
 }
 
+TEST(Netlab, NeighboursOnTwoMachinesDontPassForOne) {
+  const TemporaryFolder folder;
+  write_run(folder.path(), {{"train.steps", "1"}, {"strategy.compress.ranks_per_machine", "2"}});
+  const Outcome run =
+      run_command(kNetlab + " --nodes 2 --rate none -- host --config run.toml", folder.path());
+  if (run.exit_code == kCanNot) GTEST_SKIP() << run.output;
+  EXPECT_EQ(run.exit_code, 2) << run.output;
+  EXPECT_EQ(
+      run.count("strategy compress: ranks_per_machine = 2, but such neighbours along data are "
+                "on several machines"),
+      1)
+      << run.output;
+}
+
 TEST(Netlab, ReturnsTheCommandsStatus) {
   const TemporaryFolder folder;
   const std::string fail = write_command(folder.path(), "sleep 3\nexit 3");

@@ -128,12 +128,24 @@ TEST_P(Compressed, RepeatsBitwise) {
   test::expect_bitwise_equal(test::run_ranks(config, GetParam().ranks)[0], first[0]);
 }
 
+// What the ranks along the data axis hold of it together.
+at::Tensor whole(const TrainerContext& context, const Parameter& parameter) {
+  const Placement& placement = parameter.state_placement;
+  if (!placement.piece) return parameter.master.flatten();
+  at::Tensor values = at::zeros({placement.box.num_elements()});
+  values.narrow(0, placement.piece->begin, parameter.master.numel())
+      .copy_(parameter.master.flatten());
+  context.communicators.axis("data").all_reduce(values).wait();
+  return values;
+}
+
 // Ranks along an axis that replicates a parameter go on to hold equal values of it.
 void expect_equal_copies(const TrainerContext& context, const std::string& axis) {
   Comm& comm = context.communicators.axis(axis);
   for (const Parameter* parameter : context.parameters) {
     if (parameter->state_placement.kind(axis) != AxisKind::replicate) continue;
-    at::Tensor largest = parameter->master.clone(), smallest = -parameter->master;
+    const at::Tensor values = whole(context, *parameter);
+    at::Tensor largest = values.clone(), smallest = -values;
     comm.all_reduce(largest, ReduceOp::max).wait();
     comm.all_reduce(smallest, ReduceOp::max).wait();
     EXPECT_TRUE(at::equal(largest, -smallest)) << parameter->name << " along " << axis;
@@ -142,22 +154,24 @@ void expect_equal_copies(const TrainerContext& context, const std::string& axis)
 
 TEST(CompressedCopies, StayEqualAlongEveryAxis) {
   for (const char* sequence_parallel : {"false", "true"})
-    for (const PluginTable& reducer : {test::strategy("ddp"), zero("1"), zero("2")}) {
-      const test::TemporaryFolder folder;
-      Case c{reducer, 4, kInt8, 3, false, {{"tensor", 2}}};
-      c.others = {test::strategy("tensor-parallel", {{"sequence_parallel", sequence_parallel}})};
-      const RunConfig config = compressed(config_of(folder, c), kInt8);
-      run_as_threads(4, [&](const ProcessInfo& process, const Bootstrap& bootstrap,
-                            const std::function<void()>& on_failure) {
-        run_as_rank(config, process, bootstrap, on_failure,
-                    [&](const TrainerContext& context, const SolvedPlan&) {
-                      Trainer trainer(context, nullptr);
-                      for (int64_t step = 0; step < 5; ++step) trainer.train_step(step);
-                      for (const char* axis : {"data", "tensor"})
-                        expect_equal_copies(context, axis);
-                    });
-      });
-    }
+    for (const PluginTable& reducer : {test::strategy("ddp"), zero("1"), zero("2")})
+      for (const auto& [ranks, options] : {std::pair{4, kInt8}, {8, kPairs}}) {
+        const test::TemporaryFolder folder;
+        Case c{reducer, ranks, options, 3, false, {{"tensor", 2}}};
+        c.others = {test::strategy("tensor-parallel", {{"sequence_parallel", sequence_parallel}})};
+        RunConfig config = compressed(config_of(folder, c), options);
+        config.model.vocab_size = 137;  // uneven parts: what lies beside a norm differs by rank
+        run_as_threads(ranks, [&](const ProcessInfo& process, const Bootstrap& bootstrap,
+                                  const std::function<void()>& on_failure) {
+          run_as_rank(config, process, bootstrap, on_failure,
+                      [&](const TrainerContext& context, const SolvedPlan&) {
+                        Trainer trainer(context, nullptr);
+                        for (int64_t step = 0; step < 5; ++step) trainer.train_step(step);
+                        for (const char* axis : {"data", "tensor"})
+                          expect_equal_copies(context, axis);
+                      });
+        });
+      }
 }
 
 TEST(CompressedAlone, DoesNothingOnOneRank) {
@@ -312,8 +326,13 @@ TEST(CompressRefusals, NameWhatItNeeds) {
             "size 2; give the number of its ranks that are on one machine, or 1");
   EXPECT_EQ(
       refusal(compressed(config, {{"ranks_per_machine", "2"}, {"wire", "\"bf16\""}}), 2),
-      "tiny.toml: strategy compress: ranks_per_machine = 2 with wire = \"bf16\", whose sums a "
-      "backend forms as it does all others; remove it, or use wire = \"int8\"");
+      "tiny.toml: strategy compress: ranks_per_machine = 2, but wire = \"bf16\" has no use for "
+      "it; remove ranks_per_machine, or use wire = \"int8\"");
+  config = config_of(folder, {test::strategy("fsdp", {{"shard_size", "2"}}), 8, kInt8, 1});
+  config.train.global_batch_size = 8;
+  EXPECT_EQ(refusal(compressed(config, {{"ranks_per_machine", "4"}}), 8),
+            "tiny.toml: strategy compress: it divides the axis data into groups of 4 ranks, but "
+            "another strategy divides it into groups of 2; give both the same size, or remove one");
 }
 
 }  // namespace

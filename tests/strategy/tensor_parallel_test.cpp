@@ -78,6 +78,24 @@ TEST_P(TensorParallel, RepeatsBitwiseOnEveryRank) {
     test::expect_bitwise_equal(rank, first[0]);
 }
 
+// A matrix of another height on each tensor rank must not move the cuts of the norms beside it,
+// whose gradients the tensor ranks sum when zero has cut them.
+TEST(TensorParallelWithZero, EqualsOneRankWithAVocabularyInUnevenParts) {
+  for (const char* stage : {"1", "2", "3"})
+    for (const int64_t vocabulary : {137, 139}) {
+      SCOPED_TRACE(message("stage ", stage, ", ", vocabulary, " tokens"));
+      const test::TemporaryFolder folder;
+      RunConfig config =
+          config_of(folder, {2, 4, 3, true, false, "qwen2", 2, "zero", {{"stage", stage}}});
+      config.model.vocab_size = vocabulary;
+      config.train.steps = 3;
+      const auto ranks = test::run_ranks(config, 8);
+      config.strategies.clear();
+      config.mesh.clear();
+      test::expect_same_training(ranks, test::run_ranks(config, 1)[0]);
+    }
+}
+
 std::string refusal(RunConfig config, int num_ranks) {
   try {
     test::run_ranks(std::move(config), num_ranks);

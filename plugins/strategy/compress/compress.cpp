@@ -10,15 +10,17 @@
 //   wire = "int8"  2 (1 + 4/B)       1 + 4/B         0.254 of exact at B = 256; a parameter's last
 //                                                    block, or one that ranks share, has its own
 //                                                    scale
-// ranks_per_machine = k > 1 (int8): the k ranks of a machine sum in float32, then each quantises and
-// exchanges a k-th of the machine's sum with one rank of each of the M = N/k machines. Sent per rank
-// and reduction:
+// ranks_per_machine = k > 1 (int8): the k ranks of a machine sum in float32, then each quantises
+// and exchanges a k-th of the machine's sum with one rank of each of the M = N/k machines. Sent per
+// rank and reduction:
 //   inside a machine   8 (k-1)/k P; all_reduce: (1 + 4/B) (k-1)/k P more
 //   between machines   (1 + 4/B) (M-1)/M P/k; all_reduce: twice as much; 0.254 of exact
 // Otherwise each rank sends for itself, or float32 sums cross, where mpi forms exact sums in two
 // levels; sent between machines of k ranks, over exact:
 //   wire = "bf16"  3/4            1
 //   wire = "int8"  (1 + k)/8      k/4               times 1 + 4/B
+// Ranks of other axes with equal copies of a parameter keep equal bits where sums inside a machine
+// do not depend on where in a buffer a value lies (mpi between processes of a machine; k = 2).
 // wire = "bf16": rounded to nearest even, summed in float32, rounded once: relative error 2^-9 of
 //   each term and of the sum, without bias. No state.
 // wire = "int8": blocks of B elements as bytes times a float32 scale, largest magnitude / 127
@@ -67,10 +69,7 @@ class Compress final : public Strategy, public GradientTransformer, public Extra
 
   void plan_exchange(const CommUse& use, Plan& plan) override {
     axis_ = use.axis;
-    if (is_divided_ && axis_ != kAxis)
-      throw ConfigError(message("ranks_per_machine = ", ranks_per_machine_, " divides the axis ",
-                                kAxis, ", but gradients are summed along ", axis_,
-                                "; remove ranks_per_machine"));
+    CLEAVE_CHECK(!is_divided_ || axis_ == kAxis, "gradients are summed along ", axis_);
     if (is_int8_)
       plan_int8(use, plan);
     else
@@ -79,7 +78,10 @@ class Compress final : public Strategy, public GradientTransformer, public Extra
 
   void start(const Runtime& runtime) override {
     Int8Groups groups;
-    if (is_divided_) groups = {&runtime.comm(kMachine), &runtime.comm(kMachines)};
+    if (is_divided_) {
+      groups = {&runtime.comm(kMachine), &runtime.comm(kMachines)};
+      check_machine(*groups.inner, runtime.device);
+    }
     if (is_int8_)
       int8_exchange_.emplace(int8_, runtime.device, groups);
     else
@@ -93,7 +95,7 @@ class Compress final : public Strategy, public GradientTransformer, public Extra
 
   std::vector<StateKind> state_kinds() const override {
     if (!int8_.error_feedback || axis_.empty()) return {};
-    return {{"residual", axis_}};
+    return {{"residual", is_divided_ && is_scattered_ ? kMachines : axis_}};
   }
   at::Tensor state(const StateKind&, const Parameter& parameter) override {
     return int8_exchange_->residual(parameter);
@@ -117,8 +119,8 @@ class Compress final : public Strategy, public GradientTransformer, public Extra
     if (ranks_per_machine_ == 1 || ranks == 1) return;
     if (!is_int8_)
       throw ConfigError(message("ranks_per_machine = ", ranks_per_machine_,
-                                " with wire = \"bf16\", whose sums a backend forms as it does all "
-                                "others; remove it, or use wire = \"int8\""));
+                                ", but wire = \"bf16\" has no use for it; remove "
+                                "ranks_per_machine, or use wire = \"int8\""));
     if (ranks % ranks_per_machine_ != 0)
       throw ConfigError(message("ranks_per_machine = ", ranks_per_machine_,
                                 " does not divide the axis ", kAxis, " of size ", ranks,
@@ -127,7 +129,16 @@ class Compress final : public Strategy, public GradientTransformer, public Extra
     is_divided_ = true;
   }
 
-  void plan_int8(const CommUse& use, Plan& plan) const {
+  void check_machine(const Comm& comm, at::Device device) const {
+    constexpr int64_t kBytes = 1 << 20;  // any
+    if (comm.network_bytes(CLEAVE_ALL_REDUCE, at::kFloat, kBytes, device.type()) > 0)
+      throw ConfigError(message("ranks_per_machine = ", ranks_per_machine_,
+                                ", but such neighbours along ", kAxis,
+                                " are on several machines; give the number of ranks of this axis "
+                                "that a machine has"));
+  }
+
+  void plan_int8(const CommUse& use, Plan& plan) {
     const int ranks = plan.mesh.size(use.axis), inner = is_divided_ ? ranks_per_machine_ : 1;
     const int rank = plan.mesh.coordinate(plan.rank, use.axis);
     std::vector<WireLayout> layouts;
@@ -136,10 +147,11 @@ class Compress final : public Strategy, public GradientTransformer, public Extra
       const WireLayout& layout = layouts.emplace_back(bucket, ranks, int8_.block, inner);
       const int owner = layout.owner_of(rank), column = layout.column_of(owner);
       for (const GradientPart& part : bucket.parts) elements += part.layout.elements;
-      exchanged += std::max(layout.column_bytes(column),
-                            layout.outer_ranks() * layout.chunk_bytes[owner]);
+      exchanged +=
+          std::max(layout.column_bytes(column), layout.outer_ranks() * layout.chunk_bytes[owner]);
       residual += layout.elements * static_cast<int64_t>(sizeof(float));
-      if (bucket.mode == ExchangeMode::reduce_scatter) continue;
+      is_scattered_ = bucket.mode == ExchangeMode::reduce_scatter;
+      if (is_scattered_) continue;
       gathered += layout.column_bytes(column);
       gathered_inside += layout.total_bytes;
     }
@@ -149,7 +161,7 @@ class Compress final : public Strategy, public GradientTransformer, public Extra
     if (is_divided_) {
       const auto bytes = elements * static_cast<int64_t>(sizeof(float));
       add_use(kMachine, CLEAVE_ALL_REDUCE, at::kFloat, bytes, use, plan);
-      if (gathered > 0)
+      if (gathered_inside > 0)
         add_use(kMachine, CLEAVE_ALL_GATHER, at::kByte, gathered_inside, use, plan);
     }
     if (int8_.error_feedback)
@@ -180,7 +192,8 @@ class Compress final : public Strategy, public GradientTransformer, public Extra
   Int8Options int8_{};
   int ranks_per_machine_;
   bool is_divided_ = false;
-  std::string axis_;  // along which gradients are summed; "": none are
+  bool is_scattered_ = false;  // each rank gets its block of the sum
+  std::string axis_;           // along which gradients are summed; "": none are
   std::optional<Int8Exchange> int8_exchange_;
   std::optional<Bf16Exchange> bf16_exchange_;
 };

@@ -34,8 +34,8 @@ std::vector<int64_t> bytes_of_columns(const WireLayout& layout) {
   return bytes;
 }
 
-// What a checkpoint of another layout left on this rank of elements that others of its machine
-// send.
+// all_reduce: what a checkpoint of another layout left on this rank of elements that others of its
+// machine send.
 void add_other_columns(const WireLayout& layout, int column, const at::Tensor& residual,
                        std::span<const at::Tensor> inputs) {
   for (const WireSlice& slice : layout.slices)
@@ -98,7 +98,8 @@ void Int8Exchange::make_room(ExchangeMode mode) {
 }
 
 void Int8Exchange::sum_inside(Bucket& bucket, std::span<const at::Tensor> inputs) {
-  if (bucket.is_new && bucket.residual.defined())
+  const bool has_columns = bucket.layout.mode == ExchangeMode::all_reduce;
+  if (has_columns && bucket.is_new && bucket.residual.defined())
     add_other_columns(bucket.layout, bucket.column, bucket.residual, inputs);
   bucket.is_new = false;
   std::vector<Work> sums;
@@ -117,7 +118,8 @@ void Int8Exchange::start(int bucket, std::span<const at::Tensor> outputs,
   const Buffer& buffer = buffers_[open.buffer];
   const at::Tensor received = buffer.received.narrow(0, 0, received_bytes(layout, started.owner));
   if (groups_.inner) sum_inside(started, inputs);
-  codec_of(device_).encode(layout, started.column, inputs, started.residual, buffer.sent);
+  const int encoded = layout.mode == ExchangeMode::all_reduce ? started.column : kAllColumns;
+  codec_of(device_).encode(layout, encoded, inputs, started.residual, buffer.sent);
   open.work = started.comm->all_to_all_v(
       received, column_of(buffer.sent, layout, started.column),
       std::vector<int64_t>(layout.outer_ranks(), layout.chunk_bytes[started.owner]),

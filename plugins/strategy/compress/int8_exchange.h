@@ -2,9 +2,12 @@
 // every other rank that one's chunk (all_to_all); the owner adds the chunks in float32, in rank
 // order. Of an all_reduce it then quantises the sums and all get them (all_gather).
 //
-// With groups: the ranks of a machine first sum in float32 (all_reduce) and then each quantises and
-// exchanges, with its likes on other machines, its column of the sum; of an all_reduce the columns
-// are then gathered within the machine, as bytes.
+// With groups: the ranks of a machine first sum in float32 (all_reduce, waited for in start()) and
+// then each exchanges, with its likes on other machines, its column of the sum; of an all_reduce
+// the columns are then gathered within the machine, as bytes. Residuals: of an all_reduce a rank
+// has its column's, which the errors of sums are added to; of a reduce_scatter, whose shares may
+// cut blocks, all ranks of a machine have equal ones, so that a block's scale does not depend on
+// the cut.
 #pragma once
 
 #include <deque>

@@ -79,19 +79,30 @@ class Zero final : public Strategy {
   void destroy() override { delete this; }
 
  private:
+  // Gradients that ranks of another axis sum after this one must be cut alike there, so they are
+  // apart from parameters of which those ranks hold different sizes.
+  std::vector<Group> make_groups(const std::vector<UnitInfo>& units) const {
+    std::vector<Group> groups = pack(units, /*partial=*/false);
+    for (Group& group : pack(units, /*partial=*/true)) groups.push_back(std::move(group));
+    return groups;
+  }
+
   // In the order in which gradients get ready: whole units, packed into buckets below stage 3; tied
   // weights alone, because their gradient takes the whole backward; small ones together.
-  std::vector<Group> make_groups(const std::vector<UnitInfo>& units) {
+  std::vector<Group> pack(const std::vector<UnitInfo>& units, bool partial) const {
     std::vector<Group> groups;
     std::vector<Parameter*> small;
     int64_t total = 0;
-    for (Parameter* parameter : backward_order(units)) total += bytes_of(*parameter);
-    if (bucket_bytes_ == 0) bucket_bytes_ = std::clamp(total / 16, kMiB, 25 * kMiB);
+    for (Parameter* parameter : backward_order(units))
+      if (is_partial(*parameter) == partial) total += bytes_of(*parameter);
+    const int64_t bucket_bytes =
+        bucket_bytes_ > 0 ? bucket_bytes_ : std::clamp(total / 16, kMiB, 25 * kMiB);
     int64_t open_bytes = -1;  // of the last group, while more may be added
     for (auto unit = units.rbegin(); unit != units.rend(); ++unit) {
       std::vector<Parameter*> own;
       int64_t bytes = 0;
       for (Parameter* parameter : backward_order({*unit})) {
+        if (is_partial(*parameter) != partial) continue;
         if (parameter->is_tied) {
           groups.push_back({{parameter}, false});
           open_bytes = -1;
@@ -103,7 +114,7 @@ class Zero final : public Strategy {
         }
       }
       if (own.empty()) continue;
-      if (stage_ < 3 && open_bytes >= 0 && open_bytes + bytes <= bucket_bytes_) {
+      if (stage_ < 3 && open_bytes >= 0 && open_bytes + bytes <= bucket_bytes) {
         auto& last = groups.back().parameters;
         last.insert(last.end(), own.begin(), own.end());
         open_bytes += bytes;
@@ -114,6 +125,12 @@ class Zero final : public Strategy {
     }
     if (!small.empty()) groups.push_back({small, true});
     return groups;
+  }
+
+  static bool is_partial(const Parameter& parameter) {
+    const auto& axes = parameter.gradient_placement.axes;
+    return std::any_of(axes.begin(), axes.end(),
+                       [](const auto& axis) { return axis.second == AxisKind::partial; });
   }
 
   static int64_t bytes_of(const Parameter& parameter) {

@@ -134,7 +134,7 @@ class GradientTransformer {
 /// `axis`, and along axes where the gradient is `partial`, have their own; others equal ones.
 struct StateKind {
   std::string name;  ///< no dots; checkpoints say "<strategy>.<name>.<parameter>"
-  std::string axis;
+  std::string axis;  ///< or a part of a divided one: "data.outer"
 };
 
 /// Role: has state that belongs into checkpoints, whose sum over ranks is what counts (error

@@ -114,7 +114,8 @@ class Strategy {
  public:
   /// Claims axes, writes placements, states memory and bytes; throws ConfigError to refuse.
   virtual void plan(Plan& plan) = 0;
-  /// May allocate and communicate (collective).
+  /// May allocate and communicate (collective); throws ConfigError to refuse what shows only here,
+  /// on all ranks.
   virtual void start(const Runtime& runtime) = 0;
   /// The interface with this id, or nullptr; stable over the strategy's life.
   virtual void* query(std::string_view interface_id) = 0;
