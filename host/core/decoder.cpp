@@ -76,10 +76,11 @@ class DecoderLayer final : public Unit {
                         bias ? vector(name + ".bias", out, Init::zeros, bias_split) : nullptr};
     };
     const MatrixSplit outputs{0}, inputs{1}, head_outputs{0, head_dim_}, head_inputs{1, head_dim_};
+    const MatrixSplit shared_outputs{0, head_dim_, /*may_be_uneven=*/false, /*may_be_shared=*/true};
     attention_norm_ = vector("input_layernorm.weight", C, Init::ones);
     qkv_ = {projection("self_attn.q_proj", q_size, C, config.attention_bias, head_outputs),
-            projection("self_attn.k_proj", kv_size, C, config.attention_bias, head_outputs),
-            projection("self_attn.v_proj", kv_size, C, config.attention_bias, head_outputs)};
+            projection("self_attn.k_proj", kv_size, C, config.attention_bias, shared_outputs),
+            projection("self_attn.v_proj", kv_size, C, config.attention_bias, shared_outputs)};
     const bool has_out_bias = config.attention_bias && config.architecture == "llama";
     attention_out_ = {projection("self_attn.o_proj", C, q_size, has_out_bias, head_inputs)};
     mlp_norm_ = vector("post_attention_layernorm.weight", C, Init::ones);

@@ -111,6 +111,14 @@ TEST(TensorParallelRefuses, SizesThatDoNotDivide) {
   EXPECT_NE(refusal(config, 3).find("mesh.tensor = 3 does not divide model.layers.0.self_attn"),
             std::string::npos)
       << refusal(config, 3);
+  // ranks may share a head of keys and values, but not one of queries
+  config = config_of(folder, {4, 1, 6, false, false, "qwen2", 1});
+  config.model.num_attention_heads = 2;
+  EXPECT_NE(
+      refusal(config, 4).find("mesh.tensor = 4 does not divide model.layers.0.self_attn.q_proj"
+                              ".weight: 2 heads; use a divisor: 1, 2"),
+      std::string::npos)
+      << refusal(config, 4);
   config = config_of(folder, {4});
   config.model.intermediate_size = 58;
   EXPECT_NE(refusal(config, 4).find("58 rows or columns; use a divisor: 1, 2, 29, 58"),

@@ -25,8 +25,7 @@ void cut(Parameter& parameter, int dim, int64_t begin, int64_t end, const std::s
   }
 }
 
-// Each block is held by `ranks / blocks` neighbours, which see different queries: their gradients
-// are terms of a sum.
+// Each block is held by `ranks / blocks` neighbours, which see different queries.
 void share_blocks(Plan& plan, Parameter& parameter, int64_t blocks, int ranks, int rank) {
   const int sharers = static_cast<int>(ranks / blocks);
   plan.divided_axes[kAxis] = sharers;
@@ -42,7 +41,7 @@ void share_blocks(Plan& plan, Parameter& parameter, int64_t blocks, int ranks, i
 void partition(Plan& plan, Parameter& parameter, int ranks, int rank) {
   const MatrixSplit& split = parameter.split;
   const int64_t size = parameter.shape[split.dim], blocks = size / split.block;
-  if (split.block > 1 && blocks < ranks && ranks % blocks == 0)
+  if (split.may_be_shared && blocks < ranks && ranks % blocks == 0)
     return share_blocks(plan, parameter, blocks, ranks, rank);
   if (blocks % ranks != 0 && !split.may_be_uneven)
     throw ConfigError(message("mesh.tensor = ", ranks, " does not divide ", parameter.name, ": ",

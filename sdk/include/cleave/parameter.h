@@ -19,6 +19,9 @@ struct MatrixSplit {
   int dim = -1;                ///< 0: outputs, in rows; 1: inputs, in columns; -1: not at all
   int64_t block = 1;           ///< rows or columns that stay together: those of a head
   bool may_be_uneven = false;  ///< a vocabulary
+  /// Fewer blocks than ranks: several ranks may hold the same one and take their gradients for terms
+  /// of a sum (keys and values, which serve several queries).
+  bool may_be_shared = false;
 };
 
 /// Contributions to gradients, in the order in which they were made.
