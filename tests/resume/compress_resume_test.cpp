@@ -85,7 +85,7 @@ Values sums(const Values& values, const Values& weights) {
 struct Move {
   Layout from;
   Layout to;
-  bool keeps_owners;  // as many ranks have their own
+  bool keeps_owners;  // as many ranks, or machines, have their own
 };
 
 TEST(CompressResume, SumsWhatWasNotSentOntoTheFirstRankOfAnotherNumber) {
@@ -93,7 +93,9 @@ TEST(CompressResume, SumsWhatWasNotSentOntoTheFirstRankOfAnotherNumber) {
        {Move{compressed(ddp(2)), compressed(ddp(4)), false},
         Move{compressed(zero(2, 4)), compressed(fsdp(3)), false},
         Move{compressed(ddp(2)), compressed(zero(1, 2)), true},
-        Move{compressed(ddp(4)), compressed_in_pairs(zero(2, 4)), true},
+        Move{compressed(ddp(2)), compressed_in_pairs(zero(2, 4)), true},  // two machines
+        Move{compressed(ddp(4)), compressed_in_pairs(zero(2, 4)), false},
+        Move{compressed_in_pairs(zero(2, 4)), compressed_in_pairs(ddp(4)), false},
         Move{compressed_in_pairs(ddp(4)), compressed(fsdp(3)), false},
         Move{compressed(three_axes(ddp(2))), compressed(ddp(3)), false},
         Move{compressed(ddp(3)), compressed(three_axes(zero(1, 2))), false}}) {
