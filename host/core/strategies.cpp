@@ -12,13 +12,15 @@ namespace cleave {
 
 namespace {
 
-void divide(Mesh& mesh, const Plan& plan) {
+void divide(Mesh& mesh, const Plan& plan, const std::vector<PlannedStrategy>& all) {
   for (const auto& [axis, inner_size] : plan.divided_axes) {
-    const std::string inner = axis + ".inner";
-    if (mesh.has_axis(inner) && mesh.size(inner) != inner_size)
-      throw ConfigError(message("it divides the axis ", axis, " into groups of ", inner_size,
-                                " ranks, but another strategy divides it into groups of ",
-                                mesh.size(inner), "; give both the same size, or remove one"));
+    for (const PlannedStrategy& other : all) {
+      const auto found = other.plan.divided_axes.find(axis);
+      if (found != other.plan.divided_axes.end() && found->second != inner_size)
+        throw ConfigError(message("it divides the axis ", axis, " into groups of ", inner_size,
+                                  " ranks, but ", other.origin.text, ": strategy ", other.name,
+                                  " into groups of ", found->second, "; remove one of the two"));
+    }
     mesh.divide(axis, inner_size);
   }
 }
@@ -156,7 +158,7 @@ void Strategies::partition(Planned& run) {
     if (auto* partitioner = role<Partitioner>(*loaded_[i].strategy))
       with_refusals(loaded_[i].name, loaded_[i].origin, "partition", [&] {
         partitioner->partition(plan);
-        divide(run.mesh, plan);
+        divide(run.mesh, plan, planned_);
       });
     run.shape.ranks = std::max(run.shape.ranks, plan.activation_ranks);
   }
@@ -176,7 +178,7 @@ SolvedPlan Strategies::solve(Planned& run, const PlannedBackend& backend) {
         check_one_owner(run.mesh, planned);  // says more
         throw;
       }
-      divide(run.mesh, plan);
+      divide(run.mesh, plan, planned);
     });
     add_single_role<GradientReducer>(strategy, planned[i]);
     add_single_role<ParameterSharder>(strategy, planned[i]);

@@ -97,6 +97,7 @@ TEST(CompressResume, SumsWhatWasNotSentOntoTheFirstRankOfAnotherNumber) {
         Move{compressed(ddp(4)), compressed_in_pairs(zero(2, 4)), false},
         Move{compressed_in_pairs(zero(2, 4)), compressed_in_pairs(ddp(4)), false},
         Move{compressed_in_pairs(ddp(4)), compressed(fsdp(3)), false},
+        Move{compressed(ddp(3)), compressed_in_pairs(fsdp(4)), false},
         Move{compressed(three_axes(ddp(2))), compressed(ddp(3)), false},
         Move{compressed(ddp(3)), compressed(three_axes(zero(1, 2))), false}}) {
     SCOPED_TRACE(message(from.name, " to ", to.name));

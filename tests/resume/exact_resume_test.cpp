@@ -84,7 +84,9 @@ std::vector<Case> all_cases() {
       {with(fsdp(2), recompute("\"selective\"")), 3, true},
       {with(three_axes(zero(1, 2)), recompute("\"full\"")), 2},
       {with(ddp(3), strategy("compress")), 1, true},
+      {with(ddp(4), strategy("compress", {{"ranks_per_machine", "2"}})), 1, true},
       {with(zero(2, 4), strategy("compress", {{"ranks_per_machine", "2"}})), 1, true},
+      {with(fsdp(4), strategy("compress", {{"ranks_per_machine", "2"}})), 3},
       {with(zero(1, 2), strategy("compress")), 3},
       {with(zero(2, 3), strategy("compress")), 2, true},
       {with(fsdp(2), strategy("compress")), 3, true, "bfloat16"}};

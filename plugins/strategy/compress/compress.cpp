@@ -32,9 +32,11 @@
 //   2019, arXiv:1901.09847): what was not sent is kept, 4 P bytes on each rank also where the
 //   reduced gradient is sharded, and added to the next gradient. The owner of a block keeps the
 //   error of the sum in its own residual of that block, so there is no second one. Residuals are
-//   in checkpoints; their sum over the ranks is what training has still to get.
+//   in checkpoints; their sum over the ranks is what training has still to get (of a reduce_scatter
+//   with ranks_per_machine over the machines, whose ranks have equal ones).
 // Buffers beside that: bf16 2 x 2, int8 3 x 2 (all_reduce) or 2 x 2 (reduce_scatter) bytes per
-// element of the largest bucket. Not finite elements make their block not finite on every rank.
+// element of the largest bucket, with ranks_per_machine 1 + 1/k for the second 2. Not finite
+// elements make their block not finite on every rank.
 #include <algorithm>
 #include <optional>
 
@@ -47,8 +49,8 @@ namespace cleave {
 namespace {
 
 constexpr char kAxis[] = "data";  // that ranks_per_machine divides
-constexpr char kMachine[] = "data.inner";
-constexpr char kMachines[] = "data.outer";
+constexpr char kInner[] = "data.inner";
+constexpr char kOuter[] = "data.outer";
 
 class Compress final : public Strategy, public GradientTransformer, public ExtraState {
  public:
@@ -79,7 +81,7 @@ class Compress final : public Strategy, public GradientTransformer, public Extra
   void start(const Runtime& runtime) override {
     Int8Groups groups;
     if (is_divided_) {
-      groups = {&runtime.comm(kMachine), &runtime.comm(kMachines)};
+      groups = {&runtime.comm(kInner), &runtime.comm(kOuter)};
       check_machine(*groups.inner, runtime.device);
     }
     if (is_int8_)
@@ -95,7 +97,7 @@ class Compress final : public Strategy, public GradientTransformer, public Extra
 
   std::vector<StateKind> state_kinds() const override {
     if (!int8_.error_feedback || axis_.empty()) return {};
-    return {{"residual", is_divided_ && is_scattered_ ? kMachines : axis_}};
+    return {{"residual", is_divided_ && is_scattered_ ? kOuter : axis_}};
   }
   at::Tensor state(const StateKind&, const Parameter& parameter) override {
     return int8_exchange_->residual(parameter);
@@ -131,7 +133,8 @@ class Compress final : public Strategy, public GradientTransformer, public Extra
 
   void check_machine(const Comm& comm, at::Device device) const {
     constexpr int64_t kBytes = 1 << 20;  // any
-    if (comm.network_bytes(CLEAVE_ALL_REDUCE, at::kFloat, kBytes, device.type()) > 0)
+    // bytes, since of what may be packed a backend does not know; negative: it never does (nccl)
+    if (comm.network_bytes(CLEAVE_ALL_GATHER, at::kByte, kBytes, device.type()) > 0)
       throw ConfigError(message("ranks_per_machine = ", ranks_per_machine_,
                                 ", but such neighbours along ", kAxis,
                                 " are on several machines; give the number of ranks of this axis "
@@ -150,19 +153,20 @@ class Compress final : public Strategy, public GradientTransformer, public Extra
       exchanged +=
           std::max(layout.column_bytes(column), layout.outer_ranks() * layout.chunk_bytes[owner]);
       residual += layout.elements * static_cast<int64_t>(sizeof(float));
+      CLEAVE_CHECK(bucket.mode == use.gradient_buckets[0].mode, "a reducer mixes modes");
       is_scattered_ = bucket.mode == ExchangeMode::reduce_scatter;
       if (is_scattered_) continue;
       gathered += layout.column_bytes(column);
       gathered_inside += layout.total_bytes;
     }
-    const std::string outer_axis = is_divided_ ? kMachines : use.axis;
+    const std::string outer_axis = is_divided_ ? kOuter : use.axis;
     add_use(outer_axis, CLEAVE_ALL_TO_ALL, at::kByte, exchanged, use, plan);
     if (gathered > 0) add_use(outer_axis, CLEAVE_ALL_GATHER, at::kByte, gathered, use, plan);
     if (is_divided_) {
       const auto bytes = elements * static_cast<int64_t>(sizeof(float));
-      add_use(kMachine, CLEAVE_ALL_REDUCE, at::kFloat, bytes, use, plan);
+      add_use(kInner, CLEAVE_ALL_REDUCE, at::kFloat, bytes, use, plan);
       if (gathered_inside > 0)
-        add_use(kMachine, CLEAVE_ALL_GATHER, at::kByte, gathered_inside, use, plan);
+        add_use(kInner, CLEAVE_ALL_GATHER, at::kByte, gathered_inside, use, plan);
     }
     if (int8_.error_feedback)
       plan.memory.push_back({"what compress did not send yet, for all of the gradient on each rank",

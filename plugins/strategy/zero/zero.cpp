@@ -4,7 +4,8 @@
 // P parameters, N ranks on the axis, G micro-batches, v bytes a value (4 float32, 2 bfloat16).
 // Bytes kept per rank, float32:
 //   stage 1   8 P + 8 P/N     values 4 P, gradients 4 P; master = value
-//   stage 2   4 P + 12 P/N    and two buckets of gradients, one filling while one is reduced
+//   stage 2   4 P + 12 P/N    and two buckets of gradients, one filling while one is reduced; a
+//                             third where other axes sum some gradients, which have their own
 //   stage 3   16 P/N          and that, and the values of 1 + prefetch_units units
 //   bfloat16 adds the float32 masters, 4 P/N, and halves values (stage 3: gathered ones only).
 // Bytes sent per rank and step, in units of (N-1)/N P:
