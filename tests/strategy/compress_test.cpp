@@ -230,7 +230,7 @@ TEST(CompressedBytes, AreAQuarterOfFloat32sOrHalfAndCountedAsPredicted) {
 TEST(CompressedBytes, BetweenMachinesOfSeveralRanksAreAQuarterToo) {
   const test::TemporaryFolder folder;
   for (const PluginTable& reducer : {test::strategy("ddp"), zero("2"), test::strategy("fsdp")})
-    for (const auto& [ranks, each] : {std::pair{4, 2}, {8, 2}, {8, 4}, {6, 3}}) {
+    for (const auto& [ranks, each] : {std::pair{8, 2}, {6, 3}}) {
       SCOPED_TRACE(message(reducer.name, " on ", ranks, ", ", each, " a machine"));
       RunConfig config = config_of(folder, {reducer, ranks, {}, 1});
       config.model.hidden_size = 64;
