@@ -76,7 +76,7 @@ class DecoderLayer final : public Unit {
                         bias ? vector(name + ".bias", out, Init::zeros, bias_split) : nullptr};
     };
     const MatrixSplit outputs{0}, inputs{1}, head_outputs{0, head_dim_}, head_inputs{1, head_dim_};
-    const MatrixSplit shared_outputs{0, head_dim_, /*may_be_uneven=*/false, /*may_be_shared=*/true};
+    const MatrixSplit shared_outputs{.dim = 0, .block = head_dim_, .may_be_shared = true};
     attention_norm_ = vector("input_layernorm.weight", C, Init::ones);
     qkv_ = {projection("self_attn.q_proj", q_size, C, config.attention_bias, head_outputs),
             projection("self_attn.k_proj", kv_size, C, config.attention_bias, shared_outputs),

@@ -19,10 +19,6 @@ Layout compressed(Layout layout) {
   return with(std::move(layout), strategy("compress"));
 }
 
-Layout compressed_in_pairs(Layout layout) {
-  return with(std::move(layout), strategy("compress", {{"ranks_per_machine", "2"}}));
-}
-
 RunConfig config_of(const TemporaryFolder& folder, const std::string& name) {
   RunConfig config = resume_config(folder, name);
   config.train.micro_batch_size = 1;

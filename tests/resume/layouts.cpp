@@ -64,6 +64,10 @@ Layout with(Layout layout, const PluginTable& strategy) {
   return layout;
 }
 
+Layout compressed_in_pairs(const Layout& layout) {
+  return with(layout, strategy("compress", {{"ranks_per_machine", "2"}}));
+}
+
 RunConfig on(RunConfig config, const Layout& layout) {
   config.mesh = layout.mesh;
   config.strategies = layout.strategies;

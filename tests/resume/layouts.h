@@ -32,6 +32,8 @@ Layout pipeline(int ranks, const std::string& schedule = "1f1b");
 Layout three_axes(const Layout& data);
 /// The same with one strategy more.
 Layout with(Layout layout, const PluginTable& strategy);
+/// The same with compress, two ranks to a machine.
+Layout compressed_in_pairs(const Layout& layout);
 
 /// Puts the layout into a config.
 RunConfig on(RunConfig config, const Layout& layout);

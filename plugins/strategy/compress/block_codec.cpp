@@ -54,7 +54,7 @@ void encode(const WireLayout& layout, int column, std::span<const at::Tensor> gr
     int64_t known_block = -1;
     float scale = 0;
     for (const WireRun& run : slice.runs) {
-      if (column != kAllColumns && layout.column_of(run.owner) != column) continue;
+      if (!layout.is_quantised_by(column, run.owner)) continue;
       uint8_t* chunk = bytes + layout.chunk_begins[run.owner];
       for_each_block(run, layout.block,
                      [&](int64_t scale_at, int64_t values_at, int64_t first, int64_t n) {

@@ -11,11 +11,9 @@
 
 namespace cleave {
 
-constexpr int kAllColumns = -1;
-
 struct BlockCodec {
-  /// Chunks of `gradients` + residual, of a column or kAllColumns; there the residual becomes what
-  /// they don't say.
+  /// The chunks of `gradients` + residual that a rank of the column quantises; there the residual
+  /// becomes what they don't say.
   void (*encode)(const WireLayout& layout, int column, std::span<const at::Tensor> gradients,
                  const at::Tensor& residual, const at::Tensor& wire);
   /// `received`: the owner's chunk from each rank of its column. Their sum, in rank order, to the

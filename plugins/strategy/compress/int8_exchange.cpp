@@ -34,13 +34,13 @@ std::vector<int64_t> bytes_of_columns(const WireLayout& layout) {
   return bytes;
 }
 
-// all_reduce: what a checkpoint of another layout left on this rank of elements that others of its
-// machine send.
+// What a checkpoint of another layout left on this rank of elements that only others of its machine
+// quantise.
 void add_other_columns(const WireLayout& layout, int column, const at::Tensor& residual,
                        std::span<const at::Tensor> inputs) {
   for (const WireSlice& slice : layout.slices)
     for (const WireRun& run : slice.runs) {
-      if (layout.column_of(run.owner) == column) continue;
+      if (layout.is_quantised_by(column, run.owner)) continue;
       const at::Tensor left = residual.narrow(0, slice.residual_begin + run.first, run.elements);
       inputs[slice.part].narrow(0, slice.place.begin + run.first, run.elements).add_(left);
       left.zero_();
@@ -61,14 +61,16 @@ int64_t Int8Exchange::buffer_bytes(const std::vector<WireLayout>& layouts, int r
 
 int Int8Exchange::add_bucket(const GradientBucket& bucket, Comm& comm) {
   WireLayout layout(bucket, comm.size(), options_.block, groups_.inner ? groups_.inner->size() : 1);
-  const int owner = layout.owner_of(comm.rank()), column = layout.column_of(owner);
+  if (groups_.inner)
+    inner_sums_.add_bucket({ExchangeMode::all_reduce, bucket.parts}, *groups_.inner);
   at::Tensor residual;
   if (options_.error_feedback) {
     MemoryScope scope(MemoryCategory::gradients);
     residual = at::zeros({layout.elements}, at::dtype(at::kFloat).device(device_));
   }
-  buckets_.push_back({std::move(layout), owner, column, groups_.outer ? groups_.outer : &comm,
-                      std::move(residual)});
+  const int owner = layout.owner_of(comm.rank());
+  buckets_.push_back(
+      {std::move(layout), owner, groups_.outer ? groups_.outer : &comm, std::move(residual)});
   return static_cast<int>(buckets_.size()) - 1;
 }
 
@@ -97,16 +99,13 @@ void Int8Exchange::make_room(ExchangeMode mode) {
   if (open_.size() >= 2) begin_second_half(open_[open_.size() - 2]);
 }
 
-void Int8Exchange::sum_inside(Bucket& bucket, std::span<const at::Tensor> inputs) {
-  const bool has_columns = bucket.layout.mode == ExchangeMode::all_reduce;
-  if (has_columns && bucket.is_new && bucket.residual.defined())
-    add_other_columns(bucket.layout, bucket.column, bucket.residual, inputs);
+void Int8Exchange::sum_inside(int number, std::span<const at::Tensor> inputs) {
+  Bucket& bucket = buckets_[number];
+  if (bucket.is_new && bucket.residual.defined())
+    add_other_columns(bucket.layout, bucket.column(), bucket.residual, inputs);
   bucket.is_new = false;
-  std::vector<Work> sums;
-  groups_.inner->group_begin();
-  for (const at::Tensor& input : inputs) sums.push_back(groups_.inner->all_reduce(input));
-  groups_.inner->group_end();
-  for (Work& sum : sums) sum.wait();
+  inner_sums_.start(number, inputs, inputs);
+  inner_sums_.finish(number);
 }
 
 void Int8Exchange::start(int bucket, std::span<const at::Tensor> outputs,
@@ -117,13 +116,13 @@ void Int8Exchange::start(int bucket, std::span<const at::Tensor> outputs,
   Open open{bucket, take_buffer(*started.comm), {outputs.begin(), outputs.end()}, {}};
   const Buffer& buffer = buffers_[open.buffer];
   const at::Tensor received = buffer.received.narrow(0, 0, received_bytes(layout, started.owner));
-  if (groups_.inner) sum_inside(started, inputs);
-  const int encoded = layout.mode == ExchangeMode::all_reduce ? started.column : kAllColumns;
-  codec_of(device_).encode(layout, encoded, inputs, started.residual, buffer.sent);
+  if (groups_.inner) sum_inside(bucket, inputs);
+  const int column = started.column();
+  codec_of(device_).encode(layout, column, inputs, started.residual, buffer.sent);
   open.work = started.comm->all_to_all_v(
-      received, column_of(buffer.sent, layout, started.column),
+      received, column_of(buffer.sent, layout, column),
       std::vector<int64_t>(layout.outer_ranks(), layout.chunk_bytes[started.owner]),
-      layout.column_chunks(started.column));
+      layout.column_chunks(column));
   open_.push_back(std::move(open));
 }
 
@@ -139,9 +138,9 @@ void Int8Exchange::begin_second_half(Open& open) {
   if (layout.mode == ExchangeMode::reduce_scatter) return;
   codec_of(device_).encode_sum(layout, owner, open.outputs, bucket.residual, buffer.sent);
   open.work = bucket.comm->all_gather_v(
-      column_of(buffer.sent, layout, bucket.column),
+      column_of(buffer.sent, layout, bucket.column()),
       buffer.sent.narrow(0, layout.chunk_begins[owner], layout.chunk_bytes[owner]),
-      layout.column_chunks(bucket.column));
+      layout.column_chunks(bucket.column()));
 }
 
 void Int8Exchange::complete(std::deque<Open>::iterator open) {
@@ -154,7 +153,7 @@ void Int8Exchange::complete(std::deque<Open>::iterator open) {
     if (groups_.inner)
       groups_.inner
           ->all_gather_v(buffer.sent.narrow(0, 0, layout.total_bytes),
-                         column_of(buffer.sent, layout, bucket.column), bytes_of_columns(layout))
+                         column_of(buffer.sent, layout, bucket.column()), bytes_of_columns(layout))
           .wait();
     codec_of(device_).decode(layout, buffer.sent, open->outputs);
   }

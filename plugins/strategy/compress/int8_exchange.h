@@ -52,11 +52,11 @@ class Int8Exchange final : public GradientExchange {
  private:
   struct Bucket {
     WireLayout layout;
-    int owner;  // this rank
-    int column;
+    int owner;            // this rank
     Comm* comm;           // with the ranks of the column
     at::Tensor residual;  // (layout.elements), or undefined
     bool is_new = true;   // not exchanged yet
+    int column() const { return layout.column_of(owner); }
   };
   struct Buffer {
     at::Tensor sent;      // all owners' chunks, first a column's; then those of the sums
@@ -71,7 +71,7 @@ class Int8Exchange final : public GradientExchange {
     bool has_sums = false;  // the second half has begun
   };
 
-  void sum_inside(Bucket& bucket, std::span<const at::Tensor> inputs);
+  void sum_inside(int bucket, std::span<const at::Tensor> inputs);
   size_t take_buffer(Comm& comm);
   void make_room(ExchangeMode mode);
   void begin_second_half(Open& open);
@@ -80,6 +80,7 @@ class Int8Exchange final : public GradientExchange {
   Int8Options options_;
   at::Device device_;
   Int8Groups groups_;
+  ExactExchange inner_sums_;  // with groups: of the same buckets
   std::vector<Bucket> buckets_;
   std::vector<Buffer> buffers_;
   std::deque<Open> open_;  // oldest first

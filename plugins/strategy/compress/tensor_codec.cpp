@@ -72,7 +72,7 @@ void encode(const WireLayout& layout, int column, std::span<const at::Tensor> gr
     }
     const Encoded encoded = encode_values(x, layout.block);
     for (const WireRun& run : slice.runs) {
-      if (column != kAllColumns && layout.column_of(run.owner) != column) continue;
+      if (!layout.is_quantised_by(column, run.owner)) continue;
       if (left.defined())
         left.narrow(0, run.first, run.elements)
             .copy_(encoded.errors.narrow(0, run.first, run.elements));

@@ -88,8 +88,8 @@ std::vector<int64_t> WireLayout::column_chunks(int column) const {
 }
 
 int64_t WireLayout::column_bytes(int column) const {
-  const std::vector<int64_t> chunks = column_chunks(column);
-  return std::accumulate(chunks.begin(), chunks.end(), int64_t{0});
+  const auto begin = chunk_bytes.begin() + column * outer_ranks();
+  return std::accumulate(begin, begin + outer_ranks(), int64_t{0});
 }
 
 }  // namespace cleave

@@ -56,6 +56,10 @@ struct WireLayout {
   int outer_ranks() const { return static_cast<int>(std::ssize(chunk_bytes)) / inner_ranks; }
   int owner_of(int rank) const { return rank % inner_ranks * outer_ranks() + rank / inner_ranks; }
   int column_of(int owner) const { return owner / outer_ranks(); }
+  /// Whether the column's ranks quantise the owner's chunk; why it depends: int8_exchange.h.
+  bool is_quantised_by(int column, int owner) const {
+    return mode == ExchangeMode::reduce_scatter || column_of(owner) == column;
+  }
   /// Of a column's owners, or from where on in a buffer of all chunks.
   std::vector<int64_t> column_chunks(int column) const;
   int64_t column_begin(int column) const { return chunk_begins[column * outer_ranks()]; }
